@@ -61,7 +61,8 @@ class DemoLog:
     """Print the nodes' output as `watch` does, and keep it for the report."""
 
     def __init__(self, session: DemoSession, console: Console) -> None:
-        self.flags: dict[str, SocialFlag] = {}
+        self.flags: dict[str, SocialFlag] = {}  # those that stand
+        self.withdrawn: dict[str, SocialFlag] = {}  # as they stood last
         self.decisions: list[Decision] = []
         self.windows: list[ClosedWindow] = []
         self.statuses: dict[str, MonitorStatus] = {}
@@ -108,11 +109,16 @@ class DemoLog:
                 yield from self._complaints(message)
 
     def _flag_rows(self, flag: SocialFlag) -> Iterator[WatchRow]:
-        self.flags[flag.event_id] = flag
+        is_withdrawn = flag.state is FlagState.WITHDRAWN
+        is_reopened = not is_withdrawn and self.withdrawn.pop(flag.event_id, None) is not None
+        if is_withdrawn:
+            self.withdrawn[flag.event_id] = self.flags.pop(flag.event_id, flag)
+        else:
+            self.flags[flag.event_id] = flag
         # The order of the attributes changes with their probabilities, and is no news.
         shown = self._shown.setdefault(flag.event_id, set())
         news = flag.polarity, frozenset(flag.attributes)
-        if news in shown and flag.state is not FlagState.WITHDRAWN:
+        if news in shown and not (is_withdrawn or is_reopened):
             return
         shown.add(news)
         # In lockstep, the nodes' clocks are not the session's.
@@ -128,30 +134,18 @@ class DemoLog:
                 self._noted.add(key)
                 yield WatchRow(label="node", text=f"{status.node.split('/')[-1]}: {reason}", tone=Tone.NOTE)
 
-    def counts(self) -> str:
-        """Summarize the counts so far in one line."""
-        frames = self._counter("camera", "frames_kept")
-        utterance_count = self._counter("ears", "utterances_final")
-        return (
-            f"{count_of(frames, 'frame')} · {count_of(utterance_count, 'utterance')} · "
-            f"{count_of(len(self.windows), 'window')} · {count_of(len(self.flags), 'flag')} · "
-            f"{len(self.decisions)} decisions · {self.dropped()} dropped"
-        )
-
     def dropped(self) -> int:
         """Count messages lost by the middleware or a queue, and windows closed without a source."""
-        lost = sum(self._counter(node.split("/")[-1], "messages_lost") for node in self.statuses)
-        queues = sum(queue.dropped for status in self.statuses.values() for queue in status.queues)
+        statuses = self.statuses.values()
+        counters = (counter for status in statuses for counter in status.counters)
+        lost = sum(counter.count for counter in counters if counter.name == "messages_lost")
+        queues = sum(queue.dropped for status in statuses for queue in status.queues)
         return lost + queues + sum(bool(window.missing) for window in self.windows)
-
-    def _counter(self, node: str, name: str) -> int:
-        status = self.statuses.get(f"/tactful/{node}")
-        return next((counter.count for counter in status.counters if counter.name == name), 0) if status else 0
 
 
 def report(session: DemoSession, log: DemoLog, end: Mapping[str, Any], took_s: float) -> dict[str, Any]:
     """Summarize the demo's result as plain JSON."""
-    pairs = _pairs(session, log)
+    pairs = _pairs(session, log.flags)
     right = {scene.choice.query.query_id: scene.choice.right for scene in session.scenes}
     return {
         "took_s": round(took_s, 1),
@@ -159,6 +153,7 @@ def report(session: DemoSession, log: DemoLog, end: Mapping[str, Any], took_s: f
         "marked": len(session.truth.events),
         "flagged": len(log.flags),
         "found": len(pairs),
+        "found_but_withdrawn": len(_pairs(session, log.withdrawn).keys() - pairs.keys()),
         "choices": len(right),
         "choices_right": sum(
             d.chosen_index is not None and d.chosen_index == right.get(d.query_id) for d in log.decisions
@@ -174,18 +169,18 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
     """Print the summary for a person."""
     console.print()
     console.print(_table(session, log), soft_wrap=False)
-    event_count, flagged = figures["found"], figures["flagged"]
+    event_count, withdrawn_count = figures["found"], figures["found_but_withdrawn"]
+    withdrawn = f"; {withdrawn_count} more flagged and then withdrawn" if withdrawn_count else ""
     console.print(
-        f"{event_count} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
-        f"{TOLERANCE_S:.0f} s); {flagged - event_count} flags met none of them. "
-        "Two encounters measure nothing: docs/results/monitor.md has the figures of many."
+        f"{event_count} of {figures['marked']} marked events flagged{withdrawn} (same polarity, a shared attribute, "
+        f"within {TOLERANCE_S:.0f} s). Other flags: {figures['flagged'] - event_count}. "
+        "Two encounters are too few to measure anything: docs/results/monitor.md has the figures of many."
     )
-    console.print(
-        f"{figures['choices_right']} of {figures['choices']} choices are those that their author holds for right."
-    )
+    console.print(f"{figures['choices_right']} of {figures['choices']} choices match the author's answer.")
     lost = sum(figures["lost"].values()) + figures["dropped"]
-    late = f", {count_of(figures['windows_late'], 'late window')}" if figures["windows_late"] else ""
-    console.print(f"{log.counts()}{late}{'; the machine was too slow for its rate' if lost else ''}", style="dim")
+    if lost or figures["windows_late"]:
+        late = count_of(figures["windows_late"], "late window")
+        console.print(f"{lost} dropped, {late}; the machine was too slow for its rate", style="dim")
 
 
 def write_files(folder: Path, session: DemoSession, records: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
@@ -201,8 +196,8 @@ def write_files(folder: Path, session: DemoSession, records: Sequence[tuple[int,
     return files
 
 
-def _pairs(session: DemoSession, log: DemoLog) -> dict[int, int]:
-    events, flags = session.truth.events, list(log.flags.values())
+def _pairs(session: DemoSession, flags_by_id: Mapping[str, SocialFlag]) -> dict[int, int]:
+    events, flags = session.truth.events, list(flags_by_id.values())
 
     def agree(event: int, flag: int) -> bool:
         shared = {*events[event].attributes} & {*flags[flag].attributes}
@@ -213,11 +208,13 @@ def _pairs(session: DemoSession, log: DemoLog) -> dict[int, int]:
 
 
 def _table(session: DemoSession, log: DemoLog) -> Table:
-    pairs, flags = _pairs(session, log), list(log.flags.values())
+    pairs, flags = _pairs(session, log.flags), list(log.flags.values())
+    withdrawn = _pairs(session, log.withdrawn)
     rows: list[tuple[int, Text, Text]] = []
     for place, event in enumerate(session.truth.events):
         flag = flags[pairs[place]] if place in pairs else None
-        flag_text = _about(flag.polarity, flag.attributes) if flag else Text("–", "dim")
+        no_flag = Text("flagged, then withdrawn" if place in withdrawn else "–", "dim")
+        flag_text = _about(flag.polarity, flag.attributes) if flag else no_flag
         rows.append((event.onset_ns, _about(event.polarity, event.attributes, event.rationale), flag_text))
     for place, flag in enumerate(flags):
         if place not in pairs.values():

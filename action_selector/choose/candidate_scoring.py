@@ -24,7 +24,7 @@ _LIKE_SCENE = "it is nearest to what is said of the scene"
 _LIKE_ADVICE = "it is most like what was right in scenes like this"
 _UNLIKE_OTHERS = "it is least like what the others do"
 _UNLIKE_BANNED = "it is least like what is not to be done here"
-_READ_AS_FITTING = "it is read as what can be done here and fits"
+_READ_AS_FITTING = "it is feasible here and fits the situation"
 
 
 @record

@@ -252,37 +252,41 @@ def explain_withdrawal(
     """Compare the evidence that last sufficed with the present evidence; where they are alike, the settings changed."""
     if now.judgement and now.judgement is not before.judgement:
         return FlagWithdrawal(reason="the judge reads it otherwise", evidence=now.judgement.evidence)
-    against = [
-        finding
-        for finding in now.findings
-        if finding not in before.findings and finding.reason.polarity is not polarity
-    ]
+    changed = [finding for finding in now.findings if finding not in before.findings]
+    against = [finding for finding in changed if finding.reason.polarity is not polarity]
     if against:
         objection = against[-1].reason
         return FlagWithdrawal(reason=f"the cue {objection.cue_id} speaks against it", evidence=objection.evidence)
     if now.measured and now.measured.is_accepted and now.measured.reaction:
         return FlagWithdrawal(reason=f"the person accepts it: {quote(now.measured.reaction)}")
-    if before.measured and now.measured and before.measured.facts != now.measured.facts:
+    if now.measured and (before.measured is None or before.measured.facts != now.measured.facts):
         return _explain_changed_fact(before.measured, now.measured, polarity, scores)
+    if changed:
+        reason = changed[-1].reason
+        return FlagWithdrawal(reason=f"the cue {reason.cue_id} is now less sure of it", evidence=reason.evidence)
     return FlagWithdrawal(reason="the settings now rule it out")
 
 
 def _explain_changed_fact(
-    before: MeasuredUnit, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
+    before: MeasuredUnit | None, now: MeasuredUnit, polarity: Polarity, scores: Mapping[Polarity, AdditiveScore]
 ) -> FlagWithdrawal:
-    """Name the fact whose change counts most against the polarity, or for the other one."""
+    """Name the fact whose change or first measurement counts most against the polarity, or for the other one."""
+    old_facts = before.facts if before else {}
     loss: defaultdict[str, float] = defaultdict(float)
     for scored, score in scores.items():
-        old, new = score.parts(before.facts), score.parts(now.facts)
+        old, new = score.parts(old_facts), score.parts(now.facts)
         for name in new.keys() & now.facts.keys():
             loss[name] += (old[name] - new[name]) * (1 if scored is polarity else -1)
     name = min(now.facts, key=lambda fact: (-loss[fact], fact))
     measure, unit = MEASURES[name]
+    evidence = cite_fact(now, name, scores[polarity].parts(now.facts).get(name, 0.0))
+    if before is None:
+        later = describe_measurement(replace(evidence, quote="", weight=None))
+        return FlagWithdrawal(reason=f"a later measurement speaks against it: {later}", evidence=(evidence,))
     start = f"from {_format_value(before.facts[name], unit)} " if name in before.facts else ""
     shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""
     reason = f"this changed {start}to {_format_value(now.facts[name], unit)}{shown_unit}: {measure}"
-    weight = scores[polarity].parts(now.facts).get(name, 0.0)
-    return FlagWithdrawal(reason=reason, evidence=(cite_fact(now, name, weight),))
+    return FlagWithdrawal(reason=reason, evidence=(evidence,))
 
 
 def _format_value(value: float, unit: str) -> str:

@@ -31,6 +31,7 @@ class KnownFlag:
 
     number: int
     flag: SocialFlag
+    rationale: str  # of the last state that was not withdrawn
     reasons: frozenset[str] = frozenset()  # already shown
 
 
@@ -53,8 +54,12 @@ class FlagView:
         if before is None:
             self.count += 1
         reasons = before.reasons if before else frozenset()
+        is_withdrawn = flag.state is FlagState.WITHDRAWN
         shown_flag = KnownFlag(
-            number=before.number if before else self.count, flag=flag, reasons=reasons | {flag.rationale}
+            number=before.number if before else self.count,
+            flag=flag,
+            rationale=before.rationale if before and is_withdrawn else flag.rationale,
+            reasons=reasons | {flag.rationale},
         )
         if flag.state is not FlagState.CLOSED:
             self._known[flag.event_id] = shown_flag
@@ -73,7 +78,7 @@ class FlagView:
             return
         name = f"#{shown_flag.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
         has_reason = is_news or flag.rationale not in reasons
-        was = [("was", before.flag.rationale)] if before and flag.state is FlagState.WITHDRAWN else []
+        was = [("was", before.rationale)] if before and is_withdrawn else []
         yield WatchRow(
             label="flag",
             text=f"{name}: {', '.join(changes)}",
@@ -250,14 +255,10 @@ def decision_row(decision: Decision) -> WatchRow:
     """Show what the selector recommends, what it vetoed and why."""
     details = [("asked", " ".join(filter(None, (decision.situation, decision.question))))]
     details += [("why", decision.explanation), ("trade-off", decision.trade_off)]
-    details += [
-        (
-            "vetoed",
-            f"{candidate.action}: {', '.join(filter(None, (to_words(candidate.veto.value), candidate.veto_reason)))}",
-        )
-        for candidate in decision.candidates
-        if candidate.veto is not Veto.NONE
-    ]
+    for candidate in decision.candidates:
+        if candidate.veto is not Veto.NONE:
+            veto = ", ".join(filter(None, (to_words(candidate.veto.value), candidate.veto_reason)))
+            details.append(("vetoed", f"{candidate.action.rstrip('.')}: {veto}"))
     text = f"{to_words(decision.outcome.value)}{_took(decision.provenance)}"
     if decision.outcome is Outcome.ANSWERED:
         index = decision.chosen_index
@@ -266,7 +267,7 @@ def decision_row(decision: Decision) -> WatchRow:
             for candidate in decision.candidates
             if candidate.index == index
         ]
-        text = f"{decision.chosen or 'none of the above'}{''.join(odds)}{_took(decision.provenance)}"
+        text = f"{decision.chosen.rstrip('.') or 'none of the above'}{''.join(odds)}{_took(decision.provenance)}"
     return WatchRow(
         label="decision",
         text=text,

@@ -48,15 +48,15 @@ def test_the_demo_misses_what_the_start_page_says(tmp_path: Path) -> None:
     late = "“Hello, can you tell me where the old bridge is?” the robot was silent for 4.1 s"
     assert [sum(late in flag["rationale"] for flag in flags) for flags in (demo, bags)] == [0, 1]
     events = write_demo_session(tmp_path / "session").truth.events
-    missed = [event for event in events if not any(_flags(flag, event) for flag in demo)]
+    standing = [flag for flag in demo if not flag["rationale"].startswith("Withdrawn")]
+    assert sum(not any(_flags(flag, event) for event in events) for flag in standing) == 2
+    missed = [event for event in events if not any(_flags(flag, event) for flag in standing)]
     assert [event.rationale for event in missed] == [
         "Answers a plain question late and with a price that nobody asked for."
     ]
     page = (collect.ROOT / "docs/start.md").read_text(encoding="utf-8")
-    assert (
-        f"{len(events) - 1} of {len(events)} without the talk reader, which is needed\nfor the late answer at 1:05"
-        in page
-    )
+    flagged = f"also flags {len(events) - 1} of {len(events)}, and two turns that nobody marked. It misses the late"
+    assert f"{flagged} answer at 1:05" in " ".join(page.split())
 
 
 def _flags(flag: dict[str, Any], event: TrueEvent) -> bool:

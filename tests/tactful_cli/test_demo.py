@@ -91,24 +91,37 @@ def test_lines_and_report_say_what_happened_and_why(session: DemoSession) -> Non
     flat = " ".join(text.split())
     assert "0:01 robot Hey! [bold]Want[/] to know?" in flat
     assert "0:06 person Sure." in flat
-    assert "decision Wish the boy a good day with his class., probability 0.90" in flat
-    assert "vetoed Throw fish to the penguins.: singleton, another does" in flat
+    assert "decision Wish the boy a good day with his class, probability 0.90" in flat
+    assert "vetoed Throw fish to the penguins: singleton, another does" in flat
     assert "#1 ERROR closed: major, user intention, probability 0.80" in flat
     assert "instead Let him go." in flat
-    assert f"1 of {len(session.truth.events)} marked events were flagged" in flat
-    assert "1 of 2 choices" in flat
-    assert "0 dropped" in flat
+    assert f"1 of {len(session.truth.events)} marked events flagged" in flat
+    assert "1 of 2 choices match the author's answer." in flat
+    assert "dropped" not in flat
 
 
-def test_a_flag_is_printed_again_only_for_another_attribute(session: DemoSession) -> None:
-    flag = said(session)[-1]
+def test_a_flag_is_printed_again_for_another_attribute_and_once_withdrawn_or_opened_again(session: DemoSession) -> None:
+    flag = said(session)[-1].message
     one, other = "user_intention", "emotions"
-    states = [[one], [one], [one, other], [other, one], [one], [one, other]]
+    updates: list[dict[str, Any]] = [
+        {"attributes": attributes, "state": "updated"}
+        for attributes in ([one], [one], [one, other], [other, one], [one], [one, other])
+    ]
+    for why in ("Withdrawn, as the judge reads it otherwise.", "Withdrawn, as the person accepts it."):
+        updates += [{"state": "withdrawn", "rationale": why}, {"state": "updated"}, {"state": "updated"}]
+    updates.append({"state": "withdrawn", "rationale": "Withdrawn, as the settings now rule it out."})
     text = io.StringIO()
     log = DemoLog(session, Console(file=text, width=80))
-    for attributes in states:
-        log.take(replace(flag, message={**flag.message, "attributes": attributes, "state": "updated"}))
-    assert text.getvalue().count("ERROR updated") == 2
+    for update in updates:
+        log.take(replace(said(session)[-1], message={**flag, **update}))
+    printed = " ".join(text.getvalue().split())
+    assert [printed.count(f"ERROR {state}") for state in ("updated", "withdrawn", "opened again")] == [2, 3, 2]
+    assert printed.count(f"was {flag['rationale']} why Withdrawn") == 3
+    figures = report(session, log, END, 2.0)
+    assert [figures[name] for name in ("flagged", "found", "found_but_withdrawn")] == [0, 0, 1]
+    print_report(session, log, figures, Console(file=text, width=200))
+    event_count = len(session.truth.events)
+    assert f"0 of {event_count} marked events flagged; 1 more flagged and then withdrawn" in text.getvalue()
 
 
 def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:

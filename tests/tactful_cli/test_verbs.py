@@ -19,7 +19,7 @@ def test_its_help_lists_the_verbs_and_exit_codes() -> None:
     shown = tactful("--help")
     assert shown.returncode == 0
     assert all(verb in shown.stdout for verb in ("doctor", "demo", "test", "bag", "up"))
-    assert "Exit codes: 0 well" in " ".join(shown.stdout.split())
+    assert "Exit codes: 0 success, 1 a check or run found a problem, 2 bad input" in " ".join(shown.stdout.split())
 
 
 def test_every_verb_explains_itself() -> None:

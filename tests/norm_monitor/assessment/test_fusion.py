@@ -158,31 +158,35 @@ def test_withdrawal_names_what_changed() -> None:
     by_finding = collect_flags(fusion(), finding(unit(), probability=0.7), greeting)[-1]
     assert by_finding.rationale == "Withdrawn, as the cue greets speaks against it."
     assert by_finding.evidence == greeting.reason.evidence
+    by_weaker = collect_flags(fusion(), finding(unit()), finding(unit(), probability=0.1))[-1]
+    assert by_weaker.rationale == "Withdrawn, as the cue rude is now less sure of it."
     fused = fusion()
     add_evidence(fused, finding(unit()))
     assert reconfigured(fused, muted=["rude"])[0].rationale == "Withdrawn, as the settings now rule it out."
 
 
+def robot_turn(text: str, **facts: float) -> MeasuredUnit:
+    span = (s_to_ns(10), s_to_ns(12))
+    turn = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text=text, turn_id="r1", spans=(span,))
+    return MeasuredUnit(unit=Unit.of_turn(turn), turn=turn, facts=facts, exchange=None, settled=True)
+
+
+def test_withdrawal_names_a_measurement_that_comes_after_the_judge() -> None:
+    fused = Fusion(FusionConfig(), waiting_alone(words=10))
+    measured = robot_turn("One moment.", words=2)
+    assert add_evidence(fused, judgement(measured.unit, 0.8))
+    withdrawn = fused.add_facts(measured, Provenance, s_to_ns(14))
+    assert withdrawn
+    assert withdrawn.rationale == "Withdrawn, as a later measurement speaks against it: words of the turn 2 words."
+
+
 def test_withdrawal_names_the_changed_fact() -> None:
     fused = Fusion(FusionConfig(), shipped_unit_model())
-    span = (s_to_ns(10), s_to_ns(12))
-    heard = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text="Upstairs.", turn_id="r1", spans=(span,))
-    both = (
-        MeasuredUnit(
-            unit=Unit.of_turn(turn),
-            turn=turn,
-            facts={
-                "text_error_log_odds": amiss,
-                "encounter_model_error": 6.0,
-                "text_competence_log_odds": -6.0,
-                "encounter_model_competence": -6.0,
-            },
-            exchange=None,
-            settled=True,
-        )
-        for turn, amiss in ((heard, 6.0), (replace(heard, text="Downstairs."), -6.0))
+    others = {"encounter_model_error": 6.0, "text_competence_log_odds": -6.0, "encounter_model_competence": -6.0}
+    opened, withdrawn = (
+        fused.add_facts(robot_turn(text, text_error_log_odds=amiss, **others), Provenance, s_to_ns(14))
+        for text, amiss in (("Upstairs.", 6.0), ("Downstairs.", -6.0))
     )
-    opened, withdrawn = (fused.add_facts(measured, Provenance, s_to_ns(14)) for measured in both)
     assert opened
     assert withdrawn
     assert withdrawn.state is FlagState.WITHDRAWN
