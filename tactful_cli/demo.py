@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
@@ -72,16 +71,14 @@ class DemoLog:
         self._noted: set[str] = set()
         self._shown: dict[str, set[tuple[Polarity, frozenset[Attribute]]]] = {}  # of each flag
 
-    def take(self, output: NodeOutput) -> Any:
-        """Print one output, and return it as a record if it is one."""
+    def take(self, output: NodeOutput) -> None:
+        """Print one output if it is a record."""
         self._at_ns = max(self._at_ns, output.at_ns)
         while self._scenes and self._scenes[0].start_ns <= self._at_ns:
             self._console.print(f"\n[bold]{self._scenes.pop(0).title}[/]")
-        if output.topic not in RECORDS:
-            return None
-        message: Any = from_json(RECORDS[output.topic], canonical(output.message))
-        EventScreen(self._console).print(self._rows(message), self.clock(self._at_ns))
-        return message
+        if output.topic in RECORDS:
+            message: Any = from_json(RECORDS[output.topic], canonical(output.message))
+            EventScreen(self._console).print(self._rows(message), self.clock(self._at_ns))
 
     def clock(self, at_ns: int) -> str:
         """Format the time since the start of the session as minutes and seconds."""
@@ -183,19 +180,6 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
         console.print(f"{lost} dropped, {late}; the machine was too slow for its rate", style="dim")
 
 
-def write_files(folder: Path, session: DemoSession, records: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
-    """Write the nodes' output as a bag. Returns each file by its content."""
-    files = {
-        "session": session.bag,
-        "labels": session.bag.with_name(f"{session.bag.name}.truth.json"),
-        "said by the nodes": folder / "said",
-    }
-    with BagWriter(files["said by the nodes"]) as bag:
-        for at_ns, topic, record in sorted(records, key=lambda entry: entry[0]):
-            bag.write(topic, record, at_ns)
-    return files
-
-
 def _pairs(session: DemoSession, flags_by_id: Mapping[str, SocialFlag]) -> dict[int, int]:
     events, flags = session.truth.events, list(flags_by_id.values())
 
@@ -258,22 +242,21 @@ def demo(
     pace = "as fast as the models allow" if fast else f"{length_s / rate:.0f} s"
     console = Console(quiet=True) if as_json else out
     err.print(f"Starting camera, ears, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
-    records: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
     for output in play_over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
         if output.topic == END:
             end = output.message
-        elif (record := log.take(output)) is not None:
-            records.append((output.at_ns, output.topic, record))
+        else:
+            log.take(output)
     figures = report(session, log, end, time.monotonic() - began_s)
-    files = write_files(folder, session, records)
+    files = {"session": session.bag, "labels": session.bag.with_name(f"{session.bag.name}.truth.json")}
     if as_json:
         print_json({**figures, "files": {name: str(path) for name, path in files.items()}})
     else:
         print_report(session, log, figures, out)
         for name, path in files.items():
-            out.print(f"{name:<18} {path}")
+            out.print(f"{name:<8} {path}")
         out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain")
     if not (log.flags and log.decisions):
         err.print(f"demo: no flag or no decision arrived; run {PROGRAM} doctor to find what does not work")

@@ -409,12 +409,15 @@ class Fusion:
         if flag is None or decision is None:
             return None
         self._tally["events_withdrawn"] += 1
+        judgement = self._find_counted_judgement(evidence)
         if self._timing.is_excluded(open_unit.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
+        elif judgement is not evidence.judgement:
+            why = FlagWithdrawal(reason="the judge blames the answer that ends it")
         else:
             scores = self._policy.find_scores(evidence)
             why = explain_withdrawal(decision.evidence, evidence, flag.polarity, scores)
-        assessment = self._policy.assess(evidence, self._find_counted_judgement(evidence))
+        assessment = self._policy.assess(evidence, judgement)
         open_unit.flag = replace(
             flag,
             stamp_ns=decision_ns,

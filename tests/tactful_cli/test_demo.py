@@ -2,13 +2,11 @@
 
 import io
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from norm_core.bags.reader import BagReader
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, FlagState, Polarity
 from norm_core.records.json_codec import to_plain
@@ -17,7 +15,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
 from norm_monitor.replay.node_driver import NodeOutput
-from tactful_cli.demo import DemoLog, print_report, report, write_files
+from tactful_cli.demo import DemoLog, print_report, report
 from tests.action_selector.questions import error_flag
 
 END = {"took_s": 1.0, "lost": {}}
@@ -122,12 +120,3 @@ def test_a_flag_is_printed_again_for_another_attribute_and_once_withdrawn_or_ope
     print_report(session, log, figures, Console(file=text, width=200))
     event_count = len(session.truth.events)
     assert f"0 of {event_count} marked events flagged; 1 more flagged and then withdrawn" in text.getvalue()
-
-
-def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
-    _, log = shown(session)
-    records = [(output.at_ns, output.topic, log.take(output)) for output in said(session)]
-    files = write_files(tmp_path, session, records)
-    assert all(path.exists() for path in files.values())
-    with BagReader(files["said by the nodes"]) as bag:
-        assert {topic.topic for topic in bag.topics} == {topic for _, topic, _ in records}

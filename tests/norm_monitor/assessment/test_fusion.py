@@ -127,6 +127,10 @@ def test_silence_keeps_its_flag_if_the_judge_blames_the_late_answer(answer_first
     charges = [judgement(silence, 0.02), judgement(answer, 0.9)]
     flags = collect_flags(fusion(), late, *(charges[::-1] if answer_first else charges))
     assert {flag.onset_ns for flag in flags if flag.state is FlagState.CLOSED} == {s_to_ns(2), s_to_ns(8)}
+    fused = fusion()
+    assert add_evidence(fused, judgement(silence, 0.02, 0.9))
+    _, withdrawn = fused.add_judgement(judgement(answer, 0.9), Provenance, s_to_ns(9))
+    assert withdrawn.rationale == "Withdrawn, as the judge blames the answer that ends it."
     acquitted = collect_flags(fusion(), late, judgement(silence, 0.02), judgement(answer, 0.02))
     assert FlagState.CLOSED not in states(acquitted)
 
@@ -160,9 +164,6 @@ def test_withdrawal_names_what_changed() -> None:
     assert by_finding.evidence == greeting.reason.evidence
     by_weaker = collect_flags(fusion(), finding(unit()), finding(unit(), probability=0.1))[-1]
     assert by_weaker.rationale == "Withdrawn, as the cue rude is now less sure of it."
-    fused = fusion()
-    add_evidence(fused, finding(unit()))
-    assert reconfigured(fused, muted=["rude"])[0].rationale == "Withdrawn, as the settings now rule it out."
 
 
 def robot_turn(text: str, **facts: float) -> MeasuredUnit:
@@ -316,6 +317,7 @@ def test_new_settings_withdraw_flags_that_they_rule_out(config: dict[str, Any]) 
     (withdrawn,) = reconfigured(fused, **config)
     assert (withdrawn.state, withdrawn.event_id) == (FlagState.WITHDRAWN, opened.event_id)
     assert withdrawn.decision_ns == s_to_ns(100)
+    assert withdrawn.rationale == "Withdrawn, as the settings now rule it out."
     assert fused.close(None) == []
 
 
