@@ -50,6 +50,23 @@ of the parameter file: `windows.length_s` is `length_s` under `windows`. Topics 
 
 ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
 
+# Rows of endpoints that exist only with parameters that the page's nodes do not have.
+CONDITIONAL_ROWS = {
+    "ears": (
+        "| subscribes | `audio_topic` | any audio type | best effort, 30 | the microphone, if `audio_type` names its type |",
+        "| subscribes | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | best effort, 30 "
+        "| what the robot's own recognizer heard, if `words_from` is `topic` |",
+        "| subscribes | `robot_speech_topic`, `robot_speaking_topic` | any type | as published, 50 or 30 "
+        "| when the robot speaks, and what it says, if these name other topics than `/tactful/robot_speech` |",
+        "| publishes | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | reliable, 1000 "
+        "| the robot's speech, from those topics |",
+    ),
+    "selector": (
+        "| subscribes | `/tactful/flags` | `norm_interfaces/msg/SocialFlag` | reliable, 50 "
+        "| errors that may need a repair, if `repair.on_error_flags` is true |",
+    ),
+}
+
 Lines = Iterator[str]
 
 
@@ -91,7 +108,7 @@ def generate_ros_api() -> Lines:
     yield from ("## Every node", "", *ENDPOINT_HEAD, *map(_format_endpoint, shared))
     for name, served in endpoints.items():
         own = [endpoint for endpoint in served if endpoint not in shared]
-        rows = list(map(_format_endpoint, own))
+        rows = [*map(_format_endpoint, own), *CONDITIONAL_ROWS.get(name.rpartition("/")[2], ())]
         yield from ("", f"## {name}", "", descriptions[name], *(("", *ENDPOINT_HEAD, *rows) if rows else ()))
 
 
