@@ -53,7 +53,8 @@ ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
 # Rows of endpoints that exist only with parameters that the page's nodes do not have.
 CONDITIONAL_ROWS = {
     "ears": (
-        "| subscribes | `audio_topic` | any audio type | best effort, 30 | the microphone, if `audio_type` names its type |",
+        "| subscribes | `audio_topic` | any audio type | best effort, 30 "
+        "| the microphone, if `audio_type` names its type |",
         "| subscribes | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | best effort, 30 "
         "| what the robot's own recognizer heard, if `words_from` is `topic` |",
         "| subscribes | `robot_speech_topic`, `robot_speaking_topic` | any type | as published, 50 or 30 "
