@@ -43,7 +43,10 @@ RISING = {
             *("reader_competence", "reader_competence_at_once", "reader_good", "reader_good_at_once"),
         ),
     ),
-    UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "owed_silence_s"), ()),
+    UnitKind.SILENCE: (
+        ("silence_s", "gap_after_s", "robot_silent_after_s", "owed_silence_s", "pause_at_work_s"),
+        (),
+    ),
     UnitKind.PERSON_TURN: ((), ()),
 }  # fmt: skip
 # The facts that decide alone, and from where. The reader is right there in 72 to 89 of 100 units of writers that it was
@@ -60,7 +63,7 @@ _OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
 # How many units of invented talk one unit of a slow real robot weighs, because these are rarer.
 _REAL_WEIGHT = 4.0
 # The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
-SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.2, 0.2), Sensitivity.BALANCED: (0.1, 0.15), Sensitivity.KEEN: (0.08, 0.1)}
+SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.35), Sensitivity.KEEN: (0.2, 0.2)}
 # What is weighed as it ends, and the share of flags on it that are to stay.
 _EARLY = (UnitKind.ROBOT_TURN,)
 _STAYING = 0.85

@@ -7,7 +7,7 @@ and a part of the people are left out in turn. What was measured is kept in --ca
 import json
 import pickle
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,13 +46,13 @@ class _Talk:
     writer: str
     is_real: bool
     hours: float
-    events: tuple[TrueEvent, ...]
+    events_by_coder: Mapping[str, tuple[TrueEvent, ...]]
     units: tuple[LabelledUnit, ...]
 
     @property
     def harmless(self) -> bool:
-        """Whether no error is marked in it."""
-        return not any(event.polarity is Polarity.ERROR for event in self.events)
+        """Whether no coder marks an error in it."""
+        return not any(event.polarity is Polarity.ERROR for events in self.events_by_coder.values() for event in events)
 
     @property
     def as_material(self) -> FittedTalk:
@@ -74,7 +74,7 @@ def fit(
         cache / "scout.pkl", lambda: _of_scout(scout, reader)
     )]  # fmt: skip
     table = Table(
-        "talk",
+        "labels",
         "sensitivity",
         "errors F1",
         "precision",
@@ -90,11 +90,11 @@ def fit(
         for sensitivity in Sensitivity
         for unit, polarity in _flags(model, units, sensitivity)
     ]
-    for is_real, name in ((False, "encounters"), (True, "SCOUT")):
+    for coder in sorted({coder for talk in talks for coder in talk.events_by_coder}):
         for sensitivity in Sensitivity:
-            part = [talk for talk in talks if talk.is_real is is_real]
+            part = [talk for talk in talks if coder in talk.events_by_coder]
             ids = {id(talk) for talk in part}
-            table.add_row(name, sensitivity, *_figures(part, [
+            table.add_row(coder, sensitivity, *_figures(coder, part, [
                 (talk, unit, polarity) for talk, at, unit, polarity in flagged if id(talk) in ids and at is sensitivity
             ]))  # fmt: skip
     Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
@@ -127,7 +127,7 @@ def _of_encounters(reader: Path, untaught: Collection[str]) -> list[dict[str, An
             "writer": source.writer,
             "is_real": False,
             "hours": (encounter.truth.end_ns - encounter.truth.start_ns) / NS_PER_S / 3600,
-            "events": encounter.truth.events,
+            "events_by_coder": {"encounters": encounter.truth.events},
             "units": encounter.units,
         }
         for source, encounter in zip(sources, measured, strict=True)
@@ -146,7 +146,7 @@ def _of_scout(sessions: Path, reader: Path) -> list[dict[str, Any]]:
             "writer": stretch.person,
             "is_real": True,
             "hours": stretch.hours,
-            "events": stretch.truth.events,
+            "events_by_coder": {f"SCOUT, coder {coder}": marks for coder, marks in stretch.events_by_coder.items()},
             "units": stretch.units,
         }
         for stretch in stretches
@@ -206,13 +206,13 @@ def _flags(
                 yield unit, polarity
 
 
-def _figures(talks: Sequence[_Talk], flagged: Sequence[tuple[_Talk, LabelledUnit, Polarity]]) -> list[str]:
+def _figures(coder: str, talks: Sequence[_Talk], flagged: Sequence[tuple[_Talk, LabelledUnit, Polarity]]) -> list[str]:
     figures: list[str] = []
     for polarity in Polarity:
         hits, marked, raised = 0, 0, 0
         for talk in talks:
             left = [unit for other, unit, what in flagged if other is talk and what is polarity]
-            events = [event for event in talk.events if event.polarity is polarity]
+            events = [event for event in talk.events_by_coder[coder] if event.polarity is polarity]
             raised, marked = raised + len(left), marked + len(events)
             for event in events:
                 met = next((unit for unit in left if meets(unit, event)), None)

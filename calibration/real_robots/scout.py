@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.spoken_words import estimate_duration_ns, normalize
+from norm_monitor.context.wording import is_sign_of_work
 from norm_monitor.encounters.encounter import Basis
-from norm_monitor.encounters.library import TrueEvent, Truth
+from norm_monitor.encounters.library import TrueEvent
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # How much talk before a stretch the monitor hears, and how long before the first words it starts.
@@ -34,8 +35,8 @@ class CodedStretch:
     """A coded stretch of one person's talk with the robot."""
 
     person: str
-    truth: Truth
-    units: tuple[LabelledUnit, ...]
+    events_by_coder: Mapping[str, tuple[TrueEvent, ...]]
+    units: tuple[LabelledUnit, ...]  # with the marks of either coder as labels
     hours: float
 
 
@@ -43,41 +44,83 @@ def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable)
     """Run the monitor on each stretch of the sessions' file, and label the units that it measured."""
     by_id = {session["id"]: session for session in read_sessions(sessions)}
     for talk, stretch in enumerate(read_sessions(CODINGS)):
-        labelled = _labelled(stretch, by_id[stretch["session"]])
+        timed = TimedStretch.of(stretch, by_id[stretch["session"]])
+        labelled = timed.label(join_marks(stretch["coders"]))
         from_ns = s_to_ns(_LEAD_S)
         yield CodedStretch(
             person=person_of(stretch["session"]),
-            truth=labelled.truth,
+            events_by_coder={coder: timed.find_events(marks) for coder, marks in stretch["coders"].items()},
             units=tuple(u for u in labelled_units(talk, labelled, meaning, table) if u.onset_ns >= from_ns),
             hours=(stretch["end_s"] - stretch["start_s"]) / 3600,
         )
 
 
-def _labelled(stretch: Json, session: Json) -> LabelledRecords:
-    from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
-    rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
-    onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
-    onset_by_row = {row["id"]: onset_ns for row, onset_ns in zip(rows, onsets_ns, strict=True)}
-    events = [
-        TrueEvent(
-            polarity=Polarity(mark["polarity"]),
-            attributes=tuple(map(Attribute, mark["attributes"])),
-            onset_ns=onset_by_row[mark["row"]],
-            offset_ns=onset_by_row[mark["row"]],
-            basis=Basis.TIMING if mark["silence"] else Basis.WORDING,
-            evidence=(),
-            rationale=mark["why"],
+@record
+class TimedStretch:
+    """A stretch as the monitor hears it: from a while before its start, whose second is `from_s`."""
+
+    session_id: str
+    from_s: float
+    until_ns: int
+    turns: tuple[TimedTurn, ...]
+    onset_by_row: Mapping[str, int]
+
+    @classmethod
+    def of(cls, stretch: Json, session: Json) -> "TimedStretch":
+        """Cut a stretch from its session."""
+        from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
+        rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
+        onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
+        return cls(
+            session_id=session["id"],
+            from_s=from_s,
+            until_ns=s_to_ns(end_s - from_s + _START_S),
+            turns=tuple(_timed_turns(rows, onsets_ns)),
+            onset_by_row={row["id"]: onset_ns for row, onset_ns in zip(rows, onsets_ns, strict=True)},
         )
-        for mark in stretch["marks"]
-        if mark["row"] in onset_by_row
-    ]
-    until_ns = s_to_ns(end_s - from_s + _START_S)
-    truth = make_unlabelled_truth(session["id"], 0, until_ns)
-    return LabelledRecords(
-        given=tuple(make_talk_records(list(_timed_turns(rows, onsets_ns)), 0, until_ns)),
-        sources=(UTTERANCES,),
-        truth=replace(truth, events=tuple(sorted(events, key=lambda event: event.onset_ns))),
-    )
+
+    def label(self, marks: Sequence[Json]) -> LabelledRecords:
+        """Return the records of the stretch, with marks as labels."""
+        truth = make_unlabelled_truth(self.session_id, 0, self.until_ns)
+        return LabelledRecords(
+            given=tuple(make_talk_records(self.turns, 0, self.until_ns)),
+            sources=(UTTERANCES,),
+            truth=replace(truth, events=self.find_events(marks)),
+        )
+
+    def find_events(self, marks: Sequence[Json]) -> tuple[TrueEvent, ...]:
+        """Return marks as labels, by their onsets."""
+        events = [
+            TrueEvent(
+                polarity=Polarity(mark["polarity"]),
+                attributes=tuple(map(Attribute, mark["attributes"])),
+                onset_ns=onset_ns,
+                offset_ns=onset_ns,
+                basis=Basis.TIMING if mark["silence"] else Basis.WORDING,
+                evidence=(),
+                rationale=mark["why"],
+            )
+            for mark in marks
+            if (onset_ns := self._find_onset_ns(mark)) is not None
+        ]
+        return tuple(sorted(events, key=lambda event: event.onset_ns))
+
+    def _find_onset_ns(self, mark: Json) -> int | None:
+        """Return the onset of a mark; a silence begins with the last words, or sign of work, before it is an error."""
+        onset_ns = self.onset_by_row.get(mark["row"])
+        if onset_ns is None or not mark["silence"]:
+            return onset_ns
+        held_from_ns = s_to_ns(mark["onset_s"] - self.from_s + _START_S)
+        waits = (turn for turn in self.turns if turn.speaker_id or is_sign_of_work(turn.text))
+        return max(
+            [onset_ns, *(turn.end_ns for turn in waits if onset_ns <= turn.start_ns and turn.end_ns < held_from_ns)]
+        )
+
+
+def join_marks(coders: Mapping[str, Sequence[Json]]) -> list[Json]:
+    """Return the marks of either coder; of two on one row with one polarity the first coder's."""
+    joined = {(mark["row"], mark["polarity"]): mark for marks in reversed(coders.values()) for mark in marks}
+    return sorted(joined.values(), key=lambda mark: float(mark["onset_s"]))
 
 
 def _timed_turns(rows: Sequence[Json], onsets_ns: Sequence[int]) -> Iterator[TimedTurn]:

@@ -193,8 +193,7 @@ def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) ->
     turn = measured.turn
     kind = measured.unit.kind
     if kind is UnitKind.SILENCE:
-        end_ns = measured.unit.offset_ns
-        silent_s = measured.facts["gap_after_s"] if end_ns is None else ns_to_s(end_ns - measured.unit.onset_ns)
+        silent_s = measured.facts["pause_at_work_s" if turn.is_robot else "silence_s"]
         silence = "the robot was silent" if is_error else "the robot left the person time"
         usual = f"; so far its answers took {measured.facts['pace_s']:.1f} s" if is_slow(measured.facts) else ""
         return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s{usual}."
@@ -211,6 +210,8 @@ def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) ->
 
 def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
     """Say what to do instead, by what happened in the unit, else by the attribute."""
+    if kind is UnitKind.SILENCE and measured and measured.turn.is_robot:
+        return "Say how far you are, and how long it will take."
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
     if kind is UnitKind.PERSON_TURN:

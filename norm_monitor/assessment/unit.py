@@ -1,7 +1,7 @@
 """A unit: one turn, silence or sighting that a coder would mark as a whole, and the judge's answer about it."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
 
@@ -12,11 +12,14 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import is_sign_of_work, reports_end
 
 # How long after its onset a unit ends whose end was never seen.
 MAX_UNIT_NS = 300 * NS_PER_S
 # A shorter silence after a person's turn is the usual gap between turns.
 MIN_SILENCE_NS = 2 * NS_PER_S
+# While the robot is at work, as it said, a shorter pause is usual.
+MIN_PAUSE_AT_WORK_NS = 8 * NS_PER_S
 
 
 class UnitKind(StrEnum):
@@ -74,13 +77,13 @@ class Unit:
 
     @classmethod
     def of_silence(cls, turn: Turn, end_ns: int | None) -> "Unit":
-        """Return the silence after a person's turn; `end_ns` is None while it lasts."""
+        """Return the silence after a turn; `end_ns` is None while it lasts."""
         return cls(
             kind=UnitKind.SILENCE,
             unit_id=f"{UnitKind.SILENCE}:{turn.turn_id}@{turn.end_ns}",
             onset_ns=turn.end_ns,
             offset_ns=None if end_ns is None else max(end_ns, turn.end_ns),
-            person_id=turn.speaker_id,
+            person_id=turn.addressee_id if turn.is_robot else turn.speaker_id,
             of_id=turn.turn_id,
         )
 
@@ -122,23 +125,44 @@ class UnitJudgement:
 
 
 def units_of(scene: Scene, since_ns: int) -> Iterator[Unit]:
-    """Return the turns, and the silences after people's turns, that end at `since_ns` or later."""
+    """Return the turns that end at `since_ns` or later, and such silences after people's turns and signs of work."""
     for index, turn in enumerate(scene.turns):
         if turn.text.strip() and turn.end_ns >= since_ns:
             yield Unit.of_turn(turn)
-        silence = None if turn.is_robot else _find_silence_after(scene, index, turn)
+        silence = _find_silence_after(scene, index, turn)
         if silence and (silence.offset_ns is None or silence.offset_ns >= since_ns):
             yield silence
 
 
 def _find_silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
-    """Return the silence from the end of a person's turn until anybody speaks, if it is long enough."""
+    """Return the silence after a person's turn or the robot's sign of work, if it is long enough."""
     if not turn.timed:
         return None  # words without times say nothing about silence
-    if any(other.end_ns > turn.end_ns and other.start_ns <= turn.end_ns for other in scene.turns):
+    if turn.is_robot and not (is_sign_of_work(turn.text) and any(not other.is_robot for other in scene.turns[:index])):
+        return None
+    report = (
+        None
+        if turn.is_robot
+        else find_report_of_earlier_work(turn, scene.turns[:index][::-1], scene.turns[index + 1 :])
+    )
+    others = [other for other in scene.turns if other is not report]
+    if any(other.end_ns > turn.end_ns and other.start_ns <= turn.end_ns for other in others):
         return None  # somebody else still speaks
-    following = next((other for other in scene.turns[index + 1 :] if other.start_ns > turn.end_ns), None)
+    following = next((other for other in others if other.start_ns > turn.end_ns), None)
     end_ns = following.start_ns if following else None
-    if (end_ns or scene.end_ns) - turn.end_ns < MIN_SILENCE_NS:
+    shortest_ns = MIN_PAUSE_AT_WORK_NS if turn.is_robot else MIN_SILENCE_NS
+    if (end_ns or scene.end_ns) - turn.end_ns < shortest_ns:
         return None
     return Unit.of_silence(turn, end_ns)
+
+
+def find_report_of_earlier_work(turn: Turn, before: Iterable[Turn], after: Iterable[Turn]) -> Turn | None:
+    """Return the robot's "done" after a person's turn if it is about what the robot did before that turn.
+
+    `before` and `after` are the turns around it, the nearest first.
+    """
+    at_work = next((other for other in before if other.is_robot), None)
+    answer = next((other for other in after if other.is_robot), None)
+    if at_work and answer and is_sign_of_work(at_work.text) and reports_end(answer.text):
+        return answer
+    return None

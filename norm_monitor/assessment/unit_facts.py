@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import log
-from statistics import median
+from statistics import median_low
 
 from norm_core.engines.talk_reader import TurnReading, find_latest_reading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_monitor.assessment.unit import Unit, UnitKind, units_of
+from norm_monitor.assessment.unit import Unit, UnitKind, find_report_of_earlier_work, units_of
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene, exchange_of
@@ -42,7 +42,7 @@ LONGEST_S = 15.0
 # Longer gaps in talk count as this long.
 LONGEST_GAP_S = 60.0
 # Number of robot answers from which its pace is known.
-_PACE_ANSWERS = 3
+_PACE_ANSWERS = 2
 # A shorter pace counts as this one.
 _SHORTEST_PACE_S = 0.5
 # A time counts as at most this many paces.
@@ -108,6 +108,8 @@ MEASURES = {
     "robot_silent_after_s": ("time until the robot speaks", "s"),
     "people_silent_after_s": ("time until a person speaks", "s"),
     "owed_silence_s": ("silence in which the robot owes an answer", "s"),
+    "silence_s": ("silence after the person's words", "s"),
+    "pause_at_work_s": ("silence after a sign that the robot is at work", "s"),
     "pace_s": ("how long the robot took to answer so far", "s"),
     "silent_by_pace": ("time until the robot speaks, against its time so far", ""),
     "answer_by_pace": ("time since the person's turn, against the robot's time so far", ""),
@@ -162,6 +164,8 @@ TIMED_FACTS = frozenset(
     or name.endswith("_by_pace")
     or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
 )
+# The facts that tell how long a person's words had no answer.
+_FACTS_OF_AN_ANSWER_DUE = frozenset({"gap_after_s", "robot_silent_after_s", "silent_by_pace", "people_silent_after_s"})
 _MIN_PROBABILITY = 1e-4
 
 
@@ -218,7 +222,20 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
                 reaction=near.person_after,
                 turns_on=turns_on,
             )
-        yield replace(by_turn[index], unit=_extend_silence(unit, near))
+        measured = replace(by_turn[index], unit=_extend_silence(unit, near))
+        if unit.kind is UnitKind.SILENCE:
+            measured = replace(measured, facts=_find_facts_of_silence(measured, scene.end_ns))
+        yield measured
+
+
+def _find_facts_of_silence(measured: MeasuredUnit, known_ns: int) -> Facts:
+    """Return the facts of the turn before a silence, and its length, which counts otherwise while the robot works."""
+    unit, facts = measured.unit, measured.facts
+    silent_s = _gap_s((unit.offset_ns or max(known_ns, unit.onset_ns)) - unit.onset_ns)
+    if not measured.turn.is_robot:
+        return {**facts, "silence_s": silent_s}
+    own = {name: fact for name, fact in facts.items() if name not in _FACTS_OF_AN_ANSWER_DUE}
+    return {**own, "pause_at_work_s": silent_s}
 
 
 def _extend_silence(unit: Unit, near: "_Neighbours") -> Unit:
@@ -366,13 +383,15 @@ def _paces(waited_s: float, pace_s: float) -> float:
 
 
 def _pace_s(before: Sequence[Turn]) -> float | None:
-    """Return the median time that the robot took to answer, of turns with the nearest first."""
+    """Return the median time that the robot took to answer (the lower of two), of turns with the nearest first."""
     answers_s = [
         ns_to_s(answer.start_ns - asked.end_ns)
-        for answer, asked in pairwise(before)
-        if answer.is_robot and not asked.is_robot
+        for place, (answer, asked) in enumerate(pairwise(before))
+        if answer.is_robot
+        and not asked.is_robot
+        and find_report_of_earlier_work(asked, before[place + 2 :], [answer]) is None
     ]
-    return max(median(answers_s), _SHORTEST_PACE_S) if len(answers_s) >= _PACE_ANSWERS else None
+    return max(median_low(answers_s), _SHORTEST_PACE_S) if len(answers_s) >= _PACE_ANSWERS else None
 
 
 def owes_answer(turn: Turn, following: Turn | None) -> bool:

@@ -165,7 +165,7 @@ class UnitModel(Artefact):
 
     def with_answer_limit(self, limit_s: float) -> "UnitModel":
         """Return the model with each silence of this length after a person's words as a sure error."""
-        least = {"gap_after_s": Steps(cuts=(limit_s,), values=(NEVER, _SURE), missing=NEVER)}
+        least = {"silence_s": Steps(cuts=(limit_s,), values=(NEVER, _SURE), missing=NEVER)}
 
         def limit(kinds: dict[UnitKind, KindModel]) -> dict[UnitKind, KindModel]:
             silence = kinds.get(UnitKind.SILENCE)
@@ -181,6 +181,8 @@ class UnitModel(Artefact):
         """Return the weights of a kind of unit, by all that is known of it or by what is at its end."""
         if self.slow_kinds and is_slow(facts):
             return None if is_early else self.slow_kinds.get(kind)
+        if "pause_at_work_s" in facts:
+            return None  # A robot that answers in time seldom says no more than that it is at work.
         return (self.early_kinds if is_early else self.kinds).get(kind)
 
     def read(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading | None:

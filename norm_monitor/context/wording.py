@@ -40,6 +40,11 @@ _REMARK = re.compile(
     r"|^(now |so |oh |but )*(where did i (put|leave)|where have i (put|left)|why (do|am) i always"
     r"|what (was|am) i (saying|doing)|what did i come)\b"
 )
+# What a robot says when a job is done. A longer turn says more than that.
+_REPORT = re.compile(r"\b(done|sent|finished|completed?|arrived|ready)\b|\b(is|are) there$")
+_REPORT_ZH = re.compile(r"完成|已经?(发|送|到)|好了|到了")
+# A longer turn says more than that the robot works on something.
+_MAX_SIGN_WORDS = 3
 # A longer turn does more than warn, or ask for a repetition.
 _MAX_SHORT_WORDS = 8
 _WARNING = re.compile(
@@ -194,6 +199,16 @@ def asks_to_repeat(text: str) -> bool:
 def pleads_unclear(text: str) -> bool:
     """Whether the words say that something was not understood, or ask to say it again."""
     return _has_match(_UNCLEAR, _UNCLEAR_ZH, text)
+
+
+def reports_end(text: str) -> bool:
+    """Whether a short turn reports that a job is done, as "done, sent" does."""
+    return word_count(text) <= _MAX_SIGN_WORDS and _has_match(_REPORT, _REPORT_ZH, text)
+
+
+def is_sign_of_work(text: str) -> bool:
+    """Whether a short turn says no more than that the robot has heard or is at work, as "ok" or "moving" does."""
+    return 0 < word_count(text) <= _MAX_SIGN_WORDS and not (reports_end(text) or is_question(text))
 
 
 def blames(text: str) -> bool:

@@ -59,6 +59,38 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
         watch.wait_for("4 turns: 2 errors (")
 
 
+def test_a_silence_beyond_the_limit_is_told_as_an_error(tmp_path: Path, observer: Observer) -> None:
+    profile = tmp_path / "robot.yaml"
+    profile.write_text(PROFILE.replace("}", ", fusion.answer_within_s: 4.0}"), encoding="utf-8")
+    talk = [("USER", 1, 3, "We can't get in."), ("ROBOT", 8, 10, "You need your bracelet."), ("UNKNOWN", 60, 60, "")]
+    with running("watch") as watch, running_up(tmp_path / "log", str(profile)) as up:
+        up.wait_for("all nodes are active")
+        watch.wait_for("monitor: ")
+        say(observer, "/tactful/utterances", talk, readers=3, begin_ns=BEGIN_NS)
+        watch.wait_for("#1 ERROR opened")
+        assert "5.0 s" in watch.wait_for("why")
+        assert up.interrupt() == 0
+
+
+def test_a_slow_robot_s_report_of_an_earlier_job_ends_no_wait(tmp_path: Path, observer: Observer) -> None:
+    profile = tmp_path / "robot.yaml"
+    profile.write_text(PROFILE, encoding="utf-8")
+    talk = [
+        ("USER", 1, 3, "Drive to the door."), ("ROBOT", 8, 9, "Moving."), ("ROBOT", 16, 17, "Done."),
+        ("USER", 25, 27, "Turn to the left."), ("ROBOT", 32, 33, "Turning."),
+        ("USER", 36, 38, "Then take a picture."), ("ROBOT", 39, 40, "Done."), ("ROBOT", 58, 59, "Sent."),
+        ("UNKNOWN", 120, 120, ""),
+    ]  # fmt: skip
+    with running("watch") as watch, running_up(tmp_path / "log", str(profile)) as up:
+        up.wait_for("all nodes are active")
+        watch.wait_for("monitor: ")
+        say(observer, "/tactful/utterances", talk, readers=3, begin_ns=BEGIN_NS)
+        reason = watch.wait_for('take a picture." the robot was silent')
+        assert "20.0 s" in reason
+        assert "answers took 5.0 s" in reason
+        assert up.interrupt() == 0
+
+
 def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> None:
     with running("watch", "--json", "--namespace", "left") as watch:
         say(observer, "/left/tactful/utterances", TALK, readers=1, begin_ns=BEGIN_NS)

@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from calibration.real_robots.outcomes import make_talk
+from calibration.real_robots.scout import TimedStretch, join_marks
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
 
 # By, seconds, words and relation.
@@ -31,6 +32,28 @@ def test_a_turn_after_which_people_say_it_again_counts_against_the_robot() -> No
     assert turns[0].start_s == pytest.approx(9.0)  # a person's row is stamped as its words end
     assert turns[1].start_s == pytest.approx(13.0)
     assert turns[1].votes is None  # the robot speaks again
+
+
+def test_a_silence_begins_with_the_last_words_or_sign_of_work_before_it_counts() -> None:
+    rows = [
+        {"id": str(n), "by": by, "at_s": 60.0 + at_s, "text": text, "relation": relation}
+        for n, (by, at_s, text, relation) in enumerate(ROWS)
+    ]
+    stretch = TimedStretch.of({"start_s": 60.0, "end_s": 140.0}, {"id": "scout/p9.01_main1", "turns": rows})
+    after = {"attributes": ["conversational_mechanics"], "polarity": "error", "why": ""}
+    late = {**after, "row": "0", "silence": True, "onset_s": 72.0}  # before any sign of work
+    stuck = {**after, "row": "0", "silence": True, "onset_s": 79.0}  # "processing" was the last that was heard
+    unclear = {**after, "row": "4", "silence": False, "onset_s": 97.0}
+    onsets_s = [event.onset_ns / 1e9 - 65.0 for event in stretch.find_events([late, stuck, unclear])]
+    assert onsets_s[0] == pytest.approx(10.0)
+    assert 13.0 < onsets_s[1] < 20.0
+    assert onsets_s[2] == pytest.approx(37.0)
+
+
+def test_two_coders_marks_of_one_row_are_one_label() -> None:
+    first, second = ({"row": "4", "polarity": "error", "onset_s": onset_s} for onset_s in (97.0, 99.0))
+    praise = {"row": "4", "polarity": "competence", "onset_s": 90.0}
+    assert join_marks({"a": [first], "b": [second, praise]}) == [praise, first]
 
 
 def write(path: Path, *rows: Mapping[str, object]) -> None:

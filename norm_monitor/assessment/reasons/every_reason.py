@@ -61,7 +61,7 @@ class Reasons:
         """Find the reasons for a flag of a unit, for either polarity, in the order of the table."""
         turns = (turn for turn in self._scene.turns if turn.turn_id == unit.of_id)
         turn = next((turn for turn in turns if unit.onset_ns in {turn.start_ns, turn.end_ns}), None)
-        if turn is None:
+        if turn is None or (turn.is_robot and unit.kind is UnitKind.SILENCE):
             return ()
         functions = () if without_timing else _TIMING_REASONS[unit.kind]
         if unit.kind is UnitKind.ROBOT_TURN and not self._scene.other_language:

@@ -200,13 +200,13 @@ def silence(owed_s: float, end_s: float | None) -> MeasuredUnit:
     span = (s_to_ns(10), s_to_ns(12))
     turn = Turn(speaker=Speaker.USER, start_ns=span[0], end_ns=span[1], text="Hello?", turn_id="p1", spans=(span,))
     waited = Unit.of_silence(turn, None if end_s is None else s_to_ns(end_s))
-    return MeasuredUnit(unit=waited, turn=turn, facts={"gap_after_s": owed_s}, exchange=None, settled=True)
+    return MeasuredUnit(unit=waited, turn=turn, facts={"silence_s": owed_s}, exchange=None, settled=True)
 
 
 def fusion_of_silences(competent: float = 6.0) -> Fusion:
     """A fusion for which a silence is an error from 5 s, and from 8 s a competence by some weight."""
-    error = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(5.0, 8.0), values=(0.0, 5.0, 3.0))})
-    competence_ = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(8.0,), values=(0.0, competent))})
+    error = AdditiveScore(intercept=-3, facts={"silence_s": Steps(cuts=(5.0, 8.0), values=(0.0, 5.0, 3.0))})
+    competence_ = AdditiveScore(intercept=-3, facts={"silence_s": Steps(cuts=(8.0,), values=(0.0, competent))})
     named = {polarity: dict.fromkeys(Attribute, AdditiveScore(intercept=0, facts={})) for polarity in Polarity}
     kind = KindModel(
         polarities={Polarity.ERROR: error, Polarity.COMPETENCE: competence_},

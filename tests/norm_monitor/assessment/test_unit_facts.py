@@ -43,7 +43,7 @@ def test_times_words_and_forms_around_a_turn_are_measured(meaning: EncoderMatche
 def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: EncoderMatcher) -> None:
     found = units(meaning, TALK)
     silence, turn = found[UnitKind.SILENCE, 5], found[UnitKind.PERSON_TURN, 3]
-    assert silence.facts == turn.facts
+    assert silence.facts == {**turn.facts, "silence_s": pytest.approx(4)}
     assert silence.facts["robot_silent_after_s"] == pytest.approx(4)
 
 
@@ -131,8 +131,9 @@ def test_a_slow_robot_is_measured_by_its_own_pace(meaning: EncoderMatcher) -> No
         for start in (0, 10, 20)
         for entry in (*user(start, start + 2, "Go on."), *robot(start + 6, start + 7, "Executing."))
     ]
-    late = units(meaning, [*asked, *user(30, 32, "Turn left."), *robot(52, 53, "Done.")], until_s=60.0)
-    assert "pace_s" not in late[UnitKind.ROBOT_TURN, 16].facts  # two answers tell no pace
+    late = units(meaning, [*asked, *user(30, 32, "Turn left."), *robot(52, 53, "I see a door.")], until_s=60.0)
+    assert "pace_s" not in late[UnitKind.ROBOT_TURN, 16].facts  # one answer tells no pace
+    assert late[UnitKind.ROBOT_TURN, 26].facts["pace_s"] == pytest.approx(4)
     silence, answer = late[UnitKind.SILENCE, 32].facts, late[UnitKind.ROBOT_TURN, 52].facts
     assert (silence["pace_s"], silence["silent_by_pace"]) == pytest.approx((4, 5))
     assert answer["answer_by_pace"] == pytest.approx(5)
@@ -147,3 +148,30 @@ def test_words_said_again_pleas_and_corrections_are_measured(meaning: EncoderMat
     facts = units(meaning, said)[UnitKind.ROBOT_TURN, 3].facts
     assert (facts["unclear"], facts["person_corrects"]) == (1, 1)
     assert facts["person_says_again"] == pytest.approx(0.8)
+
+
+def test_a_report_of_an_earlier_job_is_no_answer(meaning: EncoderMatcher) -> None:
+    said = [
+        *user(0, 2, "Turn left."),
+        *robot(4, 5, "Turning. . ."),
+        *user(10, 12, "Then take a picture."),
+        *robot(13, 14, "Done."),
+        *robot(22, 23, "Processing. . ."),
+        *robot(40, 41, "Sent."),
+    ]
+    found = units(meaning, said, until_s=50.0)
+    silence = found[UnitKind.SILENCE, 12]
+    assert seconds(silence.unit.offset_ns or 0) == pytest.approx(22)
+    assert silence.facts["silence_s"] == pytest.approx(10)
+    pause = found[UnitKind.SILENCE, 23]
+    assert (pause.facts["pause_at_work_s"], pause.unit.offset_ns) == (
+        pytest.approx(17),
+        found[UnitKind.ROBOT_TURN, 40].unit.onset_ns,
+    )
+    assert "gap_after_s" not in pause.facts
+
+
+def test_a_robot_that_is_not_at_work_makes_no_pause(meaning: EncoderMatcher) -> None:
+    said = [*robot(0, 1, "Hello."), *user(12, 14, "Who are you?"), *robot(15, 18, "I am the guide of this house.")]
+    found = units(meaning, said, until_s=40.0)
+    assert not [unit for (kind, _), unit in found.items() if kind is UnitKind.SILENCE]
