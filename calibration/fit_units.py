@@ -63,7 +63,7 @@ _OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
 # How many units of invented talk one unit of a slow real robot weighs, because these are rarer.
 _REAL_WEIGHT = 4.0
 # The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
-SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.35), Sensitivity.KEEN: (0.2, 0.2)}
+SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.3), Sensitivity.KEEN: (0.2, 0.2)}
 # What is weighed as it ends, and the share of flags on it that are to stay.
 _EARLY = (UnitKind.ROBOT_TURN,)
 _STAYING = 0.85

@@ -136,7 +136,7 @@ def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
     write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
     if not readers:
         write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
-    _err.print(f"{written.name} was written")
+    _err.print(f"{written.name} was written; python -m calibration.real_robots --write adds what slow robots weigh")
 
 
 if __name__ == "__main__":

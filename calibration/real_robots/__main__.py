@@ -1,200 +1,110 @@
-"""Fit the weights beside a talk reader on encounters and on people with a real robot, and measure both left out.
+"""Fit the weights for slow robots on coded people with a real one, and measure them on people left out.
 
-Run: python -m calibration.real_robots --scout FILE --reader FOLDER [--write]. Writers that the reader was not taught
-and a part of the people are left out in turn. What was measured is kept in --cache, so that a run goes on.
+Run: python -m calibration.real_robots --scout FILE [--json FILE] [--write]. A sixth of the people is left out in turn.
+What is not slow there is weighed by the weights that ship without a talk reader, which were not fitted on people.
 """
 
 import json
-import pickle
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from calibration.command import run_command
-from calibration.fit_units import FittedTalk, TrainingSet, fit_unit_model, with_slow_talk
-from calibration.leave_one_writer_out import MeasuredEncounter, collect, shipped_sources
+from calibration.fit_units import with_slow_talk
+from calibration.leave_one_writer_out import collect, shipped_sources
 from calibration.real_robots.scout import CodedStretch, coded_stretches, meets
 from calibration.unit_examples import LabelledUnit
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
-from norm_core.runtime.time import NS_PER_S
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER, Sensitivity, UnitModel, is_slow
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.encounters.library import SPLITS, TrueEvent
+from norm_monitor.encounters.library import SPLITS
+from scoring.intervals import draw_clusters
 
 _FOLDS = 6
+_DRAWS = 2000
 _err = Console(stderr=True, highlight=False)
+
+Units = Sequence[LabelledUnit]
 
 
 @record
-class _Talk:
-    """A talk of either material."""
+class _Counts:
+    """The hits, flags and marks of each stretch, in its rows."""
 
-    writer: str
-    is_real: bool
-    hours: float
-    events_by_coder: Mapping[str, tuple[TrueEvent, ...]]
-    units: tuple[LabelledUnit, ...]
+    hits: np.ndarray
+    flags: np.ndarray
+    marks: np.ndarray
 
-    @property
-    def harmless(self) -> bool:
-        """Whether no coder marks an error in it."""
-        return not any(event.polarity is Polarity.ERROR for events in self.events_by_coder.values() for event in events)
-
-    @property
-    def as_material(self) -> FittedTalk:
-        """What a fit knows of it; the budget of false errors is that of invented talk."""
-        return FittedTalk(writer=self.writer, harmless=self.harmless and not self.is_real, hours=self.hours)
+    def f1(self, rows: np.ndarray) -> float:
+        """Return the F1 over some stretches."""
+        return float(200 * self.hits[rows].sum() / max(1, self.flags[rows].sum() + self.marks[rows].sum()))
 
 
 def fit(
     scout: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line.")],
-    reader: Annotated[Path, typer.Option(help="Folder of the talk reader.")],
-    cache: Annotated[Path, typer.Option(help="Folder of what was measured.")] = Path("scratch/real_robots"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="File of the figures.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Ship the weights.")] = False,
 ) -> None:
-    """Fit, and print what the weights find in the talk of writers and people that they were not fitted on."""
-    cache.mkdir(parents=True, exist_ok=True)
-    manifest = TalkReader.open(reader, verify=False).manifest
-    untaught = set(json.loads(manifest.adapter.get("without", "[]")))
-    talks = [*_kept(cache / "encounters.pkl", lambda: _of_encounters(reader, untaught)), *_kept(
-        cache / "scout.pkl", lambda: _of_scout(scout, reader)
-    )]  # fmt: skip
-    table = Table(
-        "labels",
-        "sensitivity",
-        "errors F1",
-        "precision",
-        "recall",
-        "competences F1",
-        "precision",
-        "recall",
-        "false errors/h",
-    )
-    flagged = [
-        (talk, sensitivity, unit, polarity)
-        for model, talk, units in track(_left_out(talks), "fitting without each part", console=_err, total=len(talks))
-        for sensitivity in Sensitivity
-        for unit, polarity in _flags(model, units, sensitivity)
+    """Fit, and print what the weights find in the talk of people that they were not fitted on."""
+    matcher = EncoderMatcher.shipped("none", remembered=50_000)
+    stretches = list(track(coded_stretches(scout, matcher, ThresholdTable.shipped()), "SCOUT", console=_err, total=60))
+    sources = shipped_sources(SPLITS)
+    invented = [
+        unit
+        for encounter in collect(
+            sources, Path("scratch/sensed"), follow=lambda some: track(some, "encounters", len(sources), console=_err)
+        )
+        for unit in encounter.units
     ]
-    for coder in sorted({coder for talk in talks for coder in talk.events_by_coder}):
-        for sensitivity in Sensitivity:
-            part = [talk for talk in talks if coder in talk.events_by_coder]
-            ids = {id(talk) for talk in part}
-            table.add_row(coder, sensitivity, *_figures(coder, part, [
-                (talk, unit, polarity) for talk, at, unit, polarity in flagged if id(talk) in ids and at is sensitivity
-            ]))  # fmt: skip
-    Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
-    if not write:
-        return
-    model, own_path = _fitted(talks, manifest.adapter.get("taught", "")), SHIPPED_BY_READER[manifest.size]
-    write_artefact(model, own_path)
-    for path in {SHIPPED, *SHIPPED_BY_READER.values()} - {own_path}:
-        other = UnitModel.load(path)
-        points = {
-            sensitivity: point.model_copy(update={"slow": model.operating_points[sensitivity].slow})
-            for sensitivity, point in other.operating_points.items()
+    flagged = _left_out(stretches, invented)
+    figures = {
+        coder: {
+            str(sensitivity): {
+                str(polarity): _figures(stretches, flagged[sensitivity], coder, polarity) for polarity in Polarity
+            }
+            for sensitivity in Sensitivity
         }
-        write_artefact(other.model_copy(update={"slow_kinds": model.slow_kinds, "operating_points": points}), path)
-
-
-def _kept(path: Path, measure: Callable[[], list[dict[str, Any]]]) -> list[_Talk]:
-    if not path.exists():
-        path.write_bytes(pickle.dumps(measure()))
-    return [_Talk(**talk) for talk in pickle.loads(path.read_bytes())]
-
-
-def _of_encounters(reader: Path, untaught: Collection[str]) -> list[dict[str, Any]]:
-    sources = [source for source in shipped_sources(SPLITS) if source.writer in untaught]
-    measured = collect(
-        sources, Path("scratch/sensed"), readers=[reader], follow=lambda some: _watched(some, len(sources))
-    )
-    return [
-        {
-            "writer": source.writer,
-            "is_real": False,
-            "hours": (encounter.truth.end_ns - encounter.truth.start_ns) / NS_PER_S / 3600,
-            "events_by_coder": {"encounters": encounter.truth.events},
-            "units": encounter.units,
-        }
-        for source, encounter in zip(sources, measured, strict=True)
-    ]
-
-
-def _watched(some: Iterable[MeasuredEncounter], total: int) -> Iterator[MeasuredEncounter]:
-    yield from track(some, "running the monitor", total=total, console=_err)
-
-
-def _of_scout(sessions: Path, reader: Path) -> list[dict[str, Any]]:
-    meaning, table = EncoderMatcher.shipped(str(reader), remembered=50_000), ThresholdTable.shipped()
-    stretches: list[CodedStretch] = list(track(coded_stretches(sessions, meaning, table), "SCOUT", console=_err))
-    return [
-        {
-            "writer": stretch.person,
-            "is_real": True,
-            "hours": stretch.hours,
-            "events_by_coder": {f"SCOUT, coder {coder}": marks for coder, marks in stretch.events_by_coder.items()},
-            "units": stretch.units,
-        }
-        for stretch in stretches
-    ]
-
-
-def _left_out(talks: Sequence[_Talk]) -> Iterator[tuple[UnitModel, _Talk, list[LabelledUnit]]]:
-    """Yield each talk with the weights that were fitted without its writer or person."""
-    units = [replace(unit, talk=index) for index, talk in enumerate(talks) for unit in talk.units]
-    material = TrainingSet(units, [talk.as_material for talk in talks], SentenceEncoder())
-    writers = {is_real: sorted({talk.writer for talk in talks if talk.is_real is is_real}) for is_real in (False, True)}
-    for fold in range(_FOLDS):
-        out = {writer for named in writers.values() for writer in named[fold::_FOLDS]}
-        model = _fitted([talk for talk in talks if talk.writer not in out], "")
-        is_out = np.isin(material.writers, sorted(out))
-        # The reading that is learnt from encounters must not have seen what it is measured on.
-        seen = list(material.seen(np.flatnonzero(~is_out), np.flatnonzero(is_out)).values())
-        for index, talk in enumerate(talks):
-            if talk.writer in out:
-                yield model, talk, [unit for unit in seen if unit.talk == index]
-
-
-def _fitted(talks: Sequence[_Talk], taught: str) -> UnitModel:
-    """Fit on invented talk and what real robots do at its pace; then the weights for slow robots, on both."""
-    units = [
-        replace(unit, talk=index)
-        for index, talk in enumerate(talks)
-        for unit in talk.units
-        if not (talk.is_real and is_slow(unit.facts))
-    ]
-    material = TrainingSet(units, [talk.as_material for talk in talks], SentenceEncoder())
-    fitted_on = {
-        "writers": str(len({talk.writer for talk in talks if not talk.is_real})),
-        "people with SCOUT's robot": str(len({talk.writer for talk in talks if talk.is_real})),
-        "units": str(sum(len(talk.units) for talk in talks)),
-        "reader": taught,
+        for coder in stretches[0].events_by_coder
     }
-    model = fit_unit_model(material, np.arange(len(units)), fitted_on)
-    return with_slow_talk(
-        model,
-        [unit for talk in talks if not talk.is_real for unit in talk.units],
-        [unit for talk in talks if talk.is_real for unit in talk.units],
-    )
+    _print(figures)
+    if json_file:
+        json_file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    if write:
+        fitted = with_slow_talk(UnitModel.load(), invented, [unit for stretch in stretches for unit in stretch.units])
+        for path in {SHIPPED, *SHIPPED_BY_READER.values()}:
+            write_artefact(_with_slow_part(UnitModel.load(path), fitted), path)
 
 
-def _flags(
-    model: UnitModel, units: Sequence[LabelledUnit], sensitivity: Sensitivity
-) -> Iterator[tuple[LabelledUnit, Polarity]]:
+def _left_out(
+    stretches: Sequence[CodedStretch], invented: Units
+) -> dict[Sensitivity, list[list[tuple[LabelledUnit, Polarity]]]]:
+    """Return the units of each stretch that are flagged by weights fitted without its person, by sensitivity."""
+    people = sorted({stretch.person for stretch in stretches})
+    flagged: dict[Sensitivity, list[list[tuple[LabelledUnit, Polarity]]]] = {
+        sensitivity: [[] for _ in stretches] for sensitivity in Sensitivity
+    }
+    shipped = UnitModel.load()
+    for fold in track(range(_FOLDS), "fitting without each part", console=_err):
+        out = set(people[fold::_FOLDS])
+        real = [unit for stretch in stretches if stretch.person not in out for unit in stretch.units]
+        model = with_slow_talk(shipped, invented, real)
+        for place, stretch in enumerate(stretches):
+            for sensitivity in Sensitivity if stretch.person in out else ():
+                flagged[sensitivity][place] = list(_flags(model, stretch.units, sensitivity))
+    return flagged
+
+
+def _flags(model: UnitModel, units: Units, sensitivity: Sensitivity) -> Iterator[tuple[LabelledUnit, Polarity]]:
     point = model.operating_points[sensitivity]
     for unit in units:
         reading = model.read(unit.kind, unit.facts)
@@ -206,26 +116,57 @@ def _flags(
                 yield unit, polarity
 
 
-def _figures(coder: str, talks: Sequence[_Talk], flagged: Sequence[tuple[_Talk, LabelledUnit, Polarity]]) -> list[str]:
-    figures: list[str] = []
-    for polarity in Polarity:
-        hits, marked, raised = 0, 0, 0
-        for talk in talks:
-            left = [unit for other, unit, what in flagged if other is talk and what is polarity]
-            events = [event for event in talk.events_by_coder[coder] if event.polarity is polarity]
-            raised, marked = raised + len(left), marked + len(events)
-            for event in events:
-                met = next((unit for unit in left if meets(unit, event)), None)
-                if met:
-                    left.remove(met)
-                    hits += 1
-        rates: NDArray[np.float64] = (
-            100 * np.array([2 * hits, hits, hits]) / np.maximum(1, [marked + raised, raised, marked])
-        )
-        figures += [f"{rate:.0f}" for rate in rates]
-    harmless = [talk for talk in talks if talk.harmless]
-    false = sum(talk.harmless and polarity is Polarity.ERROR for talk, _, polarity in flagged)
-    return [*figures, f"{false / max(1e-9, sum(talk.hours for talk in harmless)):.1f}"]
+def _figures(
+    stretches: Sequence[CodedStretch],
+    flagged: Sequence[Sequence[tuple[LabelledUnit, Polarity]]],
+    coder: str,
+    polarity: Polarity,
+) -> dict[str, float]:
+    rows = []
+    false, harmless_h = 0, 0.0
+    for stretch, flags in zip(stretches, flagged, strict=True):
+        left = [unit for unit, what in flags if what is polarity]
+        events = [event for event in stretch.events_by_coder[coder] if event.polarity is polarity]
+        raised, hits = len(left), 0
+        for event in events:
+            met = next((unit for unit in left if meets(unit, event)), None)
+            if met:
+                left.remove(met)
+                hits += 1
+        rows.append((hits, raised, len(events)))
+        if not events:
+            false, harmless_h = false + raised, harmless_h + stretch.hours
+    counts = _Counts(*np.array(rows).T)
+    every = np.arange(len(rows))
+    f1s = [counts.f1(rows_drawn) for rows_drawn in draw_clusters(len(rows), _DRAWS)]
+    return {
+        "f1": counts.f1(every),
+        "low": float(np.percentile(f1s, 2.5)),
+        "high": float(np.percentile(f1s, 97.5)),
+        "precision": float(100 * counts.hits.sum() / max(1, counts.flags.sum())),
+        "recall": float(100 * counts.hits.sum() / max(1, counts.marks.sum())),
+        "false_an_hour": false / max(1e-9, harmless_h),
+    }
+
+
+def _print(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> None:
+    table = Table("coder", "sensitivity", "of", "F1", "precision", "recall", "false an hour where none is marked")
+    for coder, by_sensitivity in figures.items():
+        for sensitivity, by_polarity in by_sensitivity.items():
+            for polarity, row in by_polarity.items():
+                f1 = f"{row['f1']:.0f} [{row['low']:.0f}, {row['high']:.0f}]"
+                numbers = (f"{row[name]:.0f}" for name in ("precision", "recall"))
+                table.add_row(coder, sensitivity, polarity, f1, *numbers, f"{row['false_an_hour']:.1f}")
+    Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def _with_slow_part(model: UnitModel, fitted: UnitModel) -> UnitModel:
+    """Return a model with the weights for slow robots of another one."""
+    points = {
+        sensitivity: point.model_copy(update={"slow": fitted.operating_points[sensitivity].slow})
+        for sensitivity, point in model.operating_points.items()
+    }
+    return model.model_copy(update={"slow_kinds": fitted.slow_kinds, "operating_points": points})
 
 
 if __name__ == "__main__":

@@ -41,8 +41,6 @@ FACTS_VERSION = "3"
 LONGEST_S = 15.0
 # Longer gaps in talk count as this long.
 LONGEST_GAP_S = 60.0
-# Number of robot answers from which its pace is known.
-_PACE_ANSWERS = 2
 # A shorter pace counts as this one.
 _SHORTEST_PACE_S = 0.5
 # A time counts as at most this many paces.
@@ -391,7 +389,7 @@ def _pace_s(before: Sequence[Turn]) -> float | None:
         and not asked.is_robot
         and find_report_of_earlier_work(asked, before[place + 2 :], [answer]) is None
     ]
-    return max(median_low(answers_s), _SHORTEST_PACE_S) if len(answers_s) >= _PACE_ANSWERS else None
+    return max(median_low(answers_s), _SHORTEST_PACE_S) if answers_s else None
 
 
 def owes_answer(turn: Turn, following: Turn | None) -> bool:
