@@ -25,6 +25,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.assessment.threshold_table import ThresholdTable
+from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER, Sensitivity, UnitModel, is_slow
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import SPLITS
@@ -32,6 +33,7 @@ from scoring.intervals import draw_clusters
 
 _FOLDS = 6
 _DRAWS = 2000
+_CONTROL_DRAWS = 100
 _err = Console(stderr=True, highlight=False)
 
 Units = Sequence[LabelledUnit]
@@ -136,7 +138,8 @@ def _figures(
         rows.append((hits, raised, len(events)))
         if not events:
             false, harmless_h = false + raised, harmless_h + stretch.hours
-    counts = _Counts(*np.array(rows).T)
+    hits_of, flags_of, marks_of = np.array(rows).T
+    counts = _Counts(hits=hits_of, flags=flags_of, marks=marks_of)
     every = np.arange(len(rows))
     f1s = [counts.f1(rows_drawn) for rows_drawn in draw_clusters(len(rows), _DRAWS)]
     return {
@@ -146,16 +149,34 @@ def _figures(
         "precision": float(100 * counts.hits.sum() / max(1, counts.flags.sum())),
         "recall": float(100 * counts.hits.sum() / max(1, counts.marks.sum())),
         "false_an_hour": false / max(1e-9, harmless_h),
+        "control": find_control(stretches, coder, polarity),
     }
 
 
+def find_control(stretches: Sequence[CodedStretch], coder: str, polarity: Polarity) -> float:
+    """Return the mean F1 of as many flags as there are marks, at random turns of the robot and silences."""
+    kinds = {UnitKind.ROBOT_TURN, UnitKind.SILENCE}
+    units = [(place, u) for place, stretch in enumerate(stretches) for u in stretch.units if u.kind in kinds]
+    marks = [[e for e in stretch.events_by_coder[coder] if e.polarity is polarity] for stretch in stretches]
+    count = sum(map(len, marks))
+    random = np.random.default_rng(0)
+    hits = 0
+    for _ in range(_CONTROL_DRAWS):
+        for index in random.choice(len(units), count, replace=False):
+            place, unit = units[index]
+            hits += any(meets(unit, event) for event in marks[place])
+    return 100 * hits / max(1, count * _CONTROL_DRAWS)
+
+
 def _print(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> None:
-    table = Table("coder", "sensitivity", "of", "F1", "precision", "recall", "false an hour where none is marked")
+    table = Table(
+        "coder", "sensitivity", "of", "F1", "control", "precision", "recall", "false an hour where none is marked"
+    )
     for coder, by_sensitivity in figures.items():
         for sensitivity, by_polarity in by_sensitivity.items():
             for polarity, row in by_polarity.items():
                 f1 = f"{row['f1']:.0f} [{row['low']:.0f}, {row['high']:.0f}]"
-                numbers = (f"{row[name]:.0f}" for name in ("precision", "recall"))
+                numbers = (f"{row[name]:.0f}" for name in ("control", "precision", "recall"))
                 table.add_row(coder, sensitivity, polarity, f1, *numbers, f"{row['false_an_hour']:.1f}")
     Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
 
