@@ -17,7 +17,6 @@ import pytest
 
 from norm_monitor.replay.node_process import NodeProcess
 from tests.acceptance.conversation_bag import robot, user, write_talk
-from tests.norm_core.engines import fake_server
 from tests.patience import PATIENCE_S
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -274,23 +273,3 @@ def test_a_signal_ends_it_while_its_client_is_silent(bag: Path) -> None:
         assert process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 130
-
-
-def test_the_example_robot_tells_once_that_its_model_fails_and_goes_on(tmp_path: Path) -> None:
-    bag = write_talk(tmp_path / "bag", TALK[:3], 40)
-    example = str(Path(__file__).resolve().parents[2] / "examples/mending_robot.py")
-    answer = fake_server.answering(200, {"choices": [{"message": {"content": "One coffee, coming up."}}]})
-    with serving("--bag", str(bag)) as (_, tactful, headers), fake_server.serving() as model:
-        fails = [fake_server.answering(*failure) for failure in ((503, {}), (503, {}), (200, {"error": "full"}))]
-        model.faults.extend([*fails, answer, answer])
-        given = {"TACTFUL_MCP_URL": tactful, "TACTFUL_MCP_TOKEN": headers["Authorization"].partition(" ")[2]}
-        command, pipe = [sys.executable, example, model.url, "model"], subprocess.PIPE
-        with subprocess.Popen(command, env=os.environ | given, stdout=pipe, stderr=pipe, text=True) as example_robot:
-            assert example_robot.stdout
-            said = example_robot.stdout.readline()
-            example_robot.kill()
-            told = example_robot.communicate()[1]
-        assert model.bodies[0] == model.bodies[3]
-    assert said == "One coffee, coming up.\n"
-    assert [problem in told for problem in ("503", "choices")] == [True, True]
-    assert told.count("trying again") == 2, told
