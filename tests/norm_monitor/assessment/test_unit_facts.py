@@ -132,8 +132,8 @@ def test_a_slow_robot_is_measured_by_its_own_pace(meaning: EncoderMatcher) -> No
         for entry in (*user(start, start + 2, "Go on."), *robot(start + 6, start + 7, "Executing."))
     ]
     late = units(meaning, [*asked, *user(30, 32, "Turn left."), *robot(52, 53, "I see a door.")], until_s=60.0)
-    assert "pace_s" not in late[UnitKind.ROBOT_TURN, 16].facts  # one answer tells no pace
-    assert late[UnitKind.ROBOT_TURN, 26].facts["pace_s"] == pytest.approx(4)
+    assert "pace_s" not in late[UnitKind.ROBOT_TURN, 6].facts  # no answer before
+    assert late[UnitKind.ROBOT_TURN, 16].facts["pace_s"] == pytest.approx(4)
     silence, answer = late[UnitKind.SILENCE, 32].facts, late[UnitKind.ROBOT_TURN, 52].facts
     assert (silence["pace_s"], silence["silent_by_pace"]) == pytest.approx((4, 5))
     assert answer["answer_by_pace"] == pytest.approx(5)
