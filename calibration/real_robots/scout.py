@@ -119,7 +119,7 @@ class TimedStretch:
 
 def join_marks(coders: Mapping[str, Sequence[Json]]) -> list[Json]:
     """Return the marks of either coder; of two on one row with one polarity the first coder's."""
-    joined = {(mark["row"], mark["polarity"]): mark for marks in reversed(coders.values()) for mark in marks}
+    joined = {(mark["row"], mark["polarity"]): mark for marks in reversed(list(coders.values())) for mark in marks}
     return sorted(joined.values(), key=lambda mark: float(mark["onset_s"]))
 
 

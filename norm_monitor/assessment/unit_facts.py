@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import log
-from statistics import median_low
+from statistics import median_high
 
 from norm_core.engines.talk_reader import TurnReading, find_latest_reading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
@@ -41,6 +41,8 @@ FACTS_VERSION = "3"
 LONGEST_S = 15.0
 # Longer gaps in talk count as this long.
 LONGEST_GAP_S = 60.0
+# Number of answers from which a habit shows.
+_HABIT_ANSWERS = 3
 # A shorter pace counts as this one.
 _SHORTEST_PACE_S = 0.5
 # A time counts as at most this many paces.
@@ -381,7 +383,7 @@ def _paces(waited_s: float, pace_s: float) -> float:
 
 
 def _pace_s(before: Sequence[Turn]) -> float | None:
-    """Return the median time that the robot took to answer (the lower of two), of turns with the nearest first."""
+    """Return how long the robot usually took to answer, of turns with the nearest first."""
     answers_s = [
         ns_to_s(answer.start_ns - asked.end_ns)
         for place, (answer, asked) in enumerate(pairwise(before))
@@ -389,7 +391,11 @@ def _pace_s(before: Sequence[Turn]) -> float | None:
         and not asked.is_robot
         and find_report_of_earlier_work(asked, before[place + 2 :], [answer]) is None
     ]
-    return max(median_low(answers_s), _SHORTEST_PACE_S) if answers_s else None
+    if not answers_s:
+        return None
+    # One late answer of two is no habit yet; later, a robot that is quick with signs of work alone is still slow.
+    usual_s = median_high(answers_s) if len(answers_s) >= _HABIT_ANSWERS else min(answers_s)
+    return max(usual_s, _SHORTEST_PACE_S)
 
 
 def owes_answer(turn: Turn, following: Turn | None) -> bool:

@@ -85,9 +85,7 @@ def test_a_slow_robot_s_report_of_an_earlier_job_ends_no_wait(tmp_path: Path, ob
         up.wait_for("all nodes are active")
         watch.wait_for("monitor: ")
         say(observer, "/tactful/utterances", talk, readers=3, begin_ns=BEGIN_NS)
-        reason = watch.wait_for('take a picture." the robot was silent')
-        assert "20.0 s" in reason
-        assert "answers took 5.0 s" in reason
+        assert "take a picture" in watch.wait_for("the robot said nothing for 20.0 s")
         assert up.interrupt() == 0
 
 
