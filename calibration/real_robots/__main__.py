@@ -1,7 +1,7 @@
 """Fit the weights for slow robots on coded people with a real one, and measure them on people left out.
 
-Run: python -m calibration.real_robots --scout FILE [--json FILE] [--write]. A sixth of the people is left out in turn.
-What is not slow there is weighed by the weights that ship without a talk reader, which were not fitted on people.
+Run: python -m calibration.real_robots --scout FILE --reader FOLDER [--json FILE] [--write]. A sixth of the people is
+left out in turn. What is not slow there is weighed by the weights that ship with the reader.
 """
 
 import json
@@ -26,7 +26,14 @@ from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
-from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER, Sensitivity, UnitModel, is_slow
+from norm_monitor.assessment.unit_model import (
+    SHIPPED,
+    SHIPPED_BY_READER,
+    Sensitivity,
+    UnitModel,
+    is_slow,
+    shipped_unit_model,
+)
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import SPLITS
 from scoring.intervals import draw_clusters
@@ -54,11 +61,12 @@ class _Counts:
 
 def fit(
     scout: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line.")],
+    reader: Annotated[str, typer.Option(help="Folder of the talk reader that is measured with the weights.")] = "none",
     json_file: Annotated[Path | None, typer.Option("--json", help="File of the figures.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Ship the weights.")] = False,
 ) -> None:
     """Fit, and print what the weights find in the talk of people that they were not fitted on."""
-    matcher = EncoderMatcher.shipped("none", remembered=50_000)
+    matcher = EncoderMatcher.shipped(reader, remembered=50_000)
     stretches = list(track(coded_stretches(scout, matcher, ThresholdTable.shipped()), "SCOUT", console=_err, total=60))
     sources = shipped_sources(SPLITS)
     invented = [
@@ -68,7 +76,7 @@ def fit(
         )
         for unit in encounter.units
     ]
-    flagged = _left_out(stretches, invented)
+    flagged = _left_out(stretches, invented, shipped_unit_model(matcher.reader_size))
     figures = {
         coder: {
             str(sensitivity): {
@@ -88,14 +96,13 @@ def fit(
 
 
 def _left_out(
-    stretches: Sequence[CodedStretch], invented: Units
+    stretches: Sequence[CodedStretch], invented: Units, shipped: UnitModel
 ) -> dict[Sensitivity, list[list[tuple[LabelledUnit, Polarity]]]]:
     """Return the units of each stretch that are flagged by weights fitted without its person, by sensitivity."""
     people = sorted({stretch.person for stretch in stretches})
     flagged: dict[Sensitivity, list[list[tuple[LabelledUnit, Polarity]]]] = {
         sensitivity: [[] for _ in stretches] for sensitivity in Sensitivity
     }
-    shipped = UnitModel.load()
     for fold in track(range(_FOLDS), "fitting without each part", console=_err):
         out = set(people[fold::_FOLDS])
         real = [unit for stretch in stretches if stretch.person not in out for unit in stretch.units]
@@ -113,7 +120,7 @@ def _flags(model: UnitModel, units: Units, sensitivity: Sensitivity) -> Iterator
         if reading:
             polarity = max(Polarity, key=lambda polarity: reading.odds[polarity])
             likely = reading.odds[polarity] / (1 + sum(reading.odds.values()))
-            is_flagged = likely >= point.threshold(polarity, is_slow=is_slow(unit.facts))
+            is_flagged = likely >= point.threshold(polarity, is_slow=is_slow(unit.kind, unit.facts))
             if is_flagged and reading.attributes[polarity]:
                 yield unit, polarity
 

@@ -168,7 +168,7 @@ class FlagPolicy:
         """Return the thresholds of a unit: judged, of a slow robot, without a reaction yet, or any other."""
         if judgement:
             return self._judged_thresholds
-        if evidence.measured and is_slow(evidence.measured.facts):
+        if evidence.measured and is_slow(evidence.unit.kind, evidence.measured.facts):
             return self._slow_thresholds
         return self._early_thresholds if evidence.is_early else self._thresholds
 

@@ -27,8 +27,10 @@ SHIPPED_BY_READER = {
     ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
     ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
 }
-# Median time to an answer from which a robot is measured by its own pace.
+# Usual time to an answer from which the silences of a robot, and its turns, are weighed as those of a slow robot. The
+# words of a robot that takes a few seconds, as one with a language model does, are read as ever.
 SLOW_PACE_S = 2.0
+SLOW_PACE_OF_TURNS_S = 4.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 13
 # have them, and of the competences that coders mark 83 % (writers that the reader was not taught, 2026-11-29).
 PRAISE_MARGIN = 1.0
@@ -179,7 +181,7 @@ class UnitModel(Artefact):
 
     def kind_model(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> KindModel | None:
         """Return the weights of a kind of unit, by all that is known of it or by what is at its end."""
-        if self.slow_kinds and is_slow(facts):
+        if self.slow_kinds and is_slow(kind, facts):
             return None if is_early else self.slow_kinds.get(kind)
         if "pause_at_work_s" in facts:
             return None  # A robot that answers in time seldom says no more than that it is at work.
@@ -208,9 +210,9 @@ class UnitModel(Artefact):
         ]
 
 
-def is_slow(facts: Facts) -> bool:
-    """Whether the robot answered slowly in the talk so far, as remote and wizarded robots do."""
-    return facts.get("pace_s", 0.0) >= SLOW_PACE_S
+def is_slow(kind: UnitKind, facts: Facts) -> bool:
+    """Whether a unit is weighed as one of a robot that answers slowly, as remote and wizarded robots do."""
+    return facts.get("pace_s", 0.0) >= (SLOW_PACE_OF_TURNS_S if kind is UnitKind.ROBOT_TURN else SLOW_PACE_S)
 
 
 def reads_amiss(facts: Facts) -> bool:
@@ -220,7 +222,7 @@ def reads_amiss(facts: Facts) -> bool:
     """
     error = facts.get("reader_error")
     competence = facts.get("reader_competence")
-    if error is None or competence is None or is_slow(facts):
+    if error is None or competence is None or is_slow(UnitKind.ROBOT_TURN, facts):
         return False
     return competence < error + PRAISE_MARGIN
 
