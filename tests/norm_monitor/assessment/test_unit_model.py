@@ -81,6 +81,23 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
     assert bool(reading.attributes[Polarity.COMPETENCE]) is is_praised
 
 
+@pytest.mark.parametrize(
+    ("kind", "pace_s", "slow"),
+    [
+        (UnitKind.SILENCE, 1.9, False),
+        (UnitKind.SILENCE, 2.0, True),
+        (UnitKind.ROBOT_TURN, 3.9, False),
+        (UnitKind.ROBOT_TURN, 4.0, True),
+    ],
+)
+def test_words_are_read_unless_the_robot_is_slower_than_a_language_model(
+    kind: UnitKind, pace_s: float, slow: bool
+) -> None:
+    model = shipped_unit_model(ReaderSize.SMALL)
+    weights = (model.slow_kinds if slow else model.kinds)[kind]
+    assert model.kind_model(kind, {"pace_s": pace_s}) is weights
+
+
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
 def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
     score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
