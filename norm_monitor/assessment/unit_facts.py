@@ -110,6 +110,7 @@ MEASURES = {
     "owed_silence_s": ("silence in which the robot owes an answer", "s"),
     "silence_s": ("silence after the person's words", "s"),
     "pause_at_work_s": ("silence after a sign that the robot is at work", "s"),
+    "answers_so_far": ("answers of the robot so far", "answers"),
     "pace_s": ("how long the robot took to answer so far", "s"),
     "silent_by_pace": ("time until the robot speaks, against its time so far", ""),
     "answer_by_pace": ("time since the person's turn, against the robot's time so far", ""),
@@ -365,8 +366,10 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
         facts["people_silent_after_s"] = _gap_s(silent_ns)
     if near.before:
         facts["gap_before_s"] = _gap_s(turn.start_ns - max(earlier.end_ns for earlier in near.before))
-    pace_s = _pace_s(near.before)
-    if pace_s is not None:
+    answers_s = _answer_times_s(near.before)
+    if answers_s:
+        pace_s = _pace_s(answers_s)
+        facts["answers_so_far"] = float(len(answers_s))
         facts["pace_s"] = pace_s
         facts["silent_by_pace"] = _paces(facts["robot_silent_after_s"], pace_s)
         if turn.is_robot and near.person_before:
@@ -382,17 +385,19 @@ def _paces(waited_s: float, pace_s: float) -> float:
     return max(-_MAX_PACES, min(waited_s / pace_s, _MAX_PACES))
 
 
-def _pace_s(before: Sequence[Turn]) -> float | None:
-    """Return how long the robot usually took to answer, of turns with the nearest first."""
-    answers_s = [
+def _answer_times_s(before: Sequence[Turn]) -> list[float]:
+    """Return how long the robot took for each of its answers, of turns with the nearest first."""
+    return [
         ns_to_s(answer.start_ns - asked.end_ns)
         for place, (answer, asked) in enumerate(pairwise(before))
         if answer.is_robot
         and not asked.is_robot
         and find_report_of_earlier_work(asked, before[place + 2 :], [answer]) is None
     ]
-    if not answers_s:
-        return None
+
+
+def _pace_s(answers_s: Sequence[float]) -> float:
+    """Return how long the robot usually took to answer."""
     # One late answer of two is no habit yet; later, a robot that is quick with signs of work alone is still slow.
     usual_s = median_high(answers_s) if len(answers_s) >= _HABIT_ANSWERS else min(answers_s)
     return max(usual_s, _SHORTEST_PACE_S)

@@ -31,6 +31,8 @@ SHIPPED_BY_READER = {
 # words of a robot that takes a few seconds, as one with a language model does, are read as ever.
 SLOW_PACE_S = 2.0
 SLOW_PACE_OF_TURNS_S = 4.0
+# After one late answer, words are still read.
+_SLOW_ANSWERS = 2
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 13
 # have them, and of the competences that coders mark 83 % (writers that the reader was not taught, 2026-11-29).
 PRAISE_MARGIN = 1.0
@@ -212,7 +214,10 @@ class UnitModel(Artefact):
 
 def is_slow(kind: UnitKind, facts: Facts) -> bool:
     """Whether a unit is weighed as one of a robot that answers slowly, as remote and wizarded robots do."""
-    return facts.get("pace_s", 0.0) >= (SLOW_PACE_OF_TURNS_S if kind is UnitKind.ROBOT_TURN else SLOW_PACE_S)
+    pace_s = facts.get("pace_s", 0.0)
+    if kind is UnitKind.ROBOT_TURN:
+        return pace_s >= SLOW_PACE_OF_TURNS_S and facts.get("answers_so_far", 0.0) >= _SLOW_ANSWERS
+    return pace_s >= SLOW_PACE_S
 
 
 def reads_amiss(facts: Facts) -> bool:

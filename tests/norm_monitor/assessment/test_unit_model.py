@@ -75,27 +75,30 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
 def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
     competence: float, pace_s: float, is_praised: bool
 ) -> None:
-    facts = {"reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "words": 8.0}
+    facts = {
+        "reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "answers_so_far": 3.0, "words": 8.0,
+    }  # fmt: skip
     reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.ROBOT_TURN, facts)
     assert reading
     assert bool(reading.attributes[Polarity.COMPETENCE]) is is_praised
 
 
 @pytest.mark.parametrize(
-    ("kind", "pace_s", "slow"),
+    ("kind", "pace_s", "answers", "slow"),
     [
-        (UnitKind.SILENCE, 1.9, False),
-        (UnitKind.SILENCE, 2.0, True),
-        (UnitKind.ROBOT_TURN, 3.9, False),
-        (UnitKind.ROBOT_TURN, 4.0, True),
+        (UnitKind.SILENCE, 1.9, 3, False),
+        (UnitKind.SILENCE, 2.0, 1, True),
+        (UnitKind.ROBOT_TURN, 3.9, 3, False),
+        (UnitKind.ROBOT_TURN, 4.0, 1, False),
+        (UnitKind.ROBOT_TURN, 4.0, 2, True),
     ],
 )
 def test_words_are_read_unless_the_robot_is_slower_than_a_language_model(
-    kind: UnitKind, pace_s: float, slow: bool
+    kind: UnitKind, pace_s: float, answers: int, slow: bool
 ) -> None:
     model = shipped_unit_model(ReaderSize.SMALL)
     weights = (model.slow_kinds if slow else model.kinds)[kind]
-    assert model.kind_model(kind, {"pace_s": pace_s}) is weights
+    assert model.kind_model(kind, {"pace_s": pace_s, "answers_so_far": float(answers)}) is weights
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
