@@ -176,7 +176,7 @@ def test_reader_outranks_similarity_to_the_scene(sentences: SentenceEncoder) -> 
     reader = Reader(rate=(0.9, 0.01), tell=(0.9, 0.9), carry=(0.01, 0.9))
     by_reader = decide(sentences, asked, reader=reader)
     assert (without.chosen_index, by_reader.chosen_index) == (0, 1)
-    assert "can be done here and fits" in by_reader.explanation
+    assert "is feasible here and fits" in by_reader.explanation
     assert len(reader.options) == 3  # each was read once, for the choice and for its explanation
     assert by_reader.provenance.config_sha256 != without.provenance.config_sha256
     assert reader.lines[0].startswith("Scene: A guest stands at the desk of a hotel.")
