@@ -163,20 +163,24 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
     )
 
 
-def with_slow_talk(model: UnitModel, invented: Sequence[LabelledUnit], real: Sequence[LabelledUnit]) -> UnitModel:
-    """Add weights for talk with a slow robot: by timing and form alone, as no reading of words helped there."""
+def fit_slow_kinds(invented: Sequence[LabelledUnit], real: Sequence[LabelledUnit]) -> dict[UnitKind, KindModel]:
+    """Fit the weights for talk with a slow robot: by timing and form alone, as no reading of words helped there."""
     units = [conduct_of(unit) for unit in (*invented, *real)]
     weights = np.repeat([1.0, _REAL_WEIGHT], [len(invented), len(real)])
-    points = {
-        sensitivity: point.model_copy(update={"slow": dict(zip(POLARITIES, SLOW_THRESHOLDS[sensitivity], strict=True))})
-        for sensitivity, point in model.operating_points.items()
-    }
-    kinds = {
+    return {
         kind: _fit_kind(kind, [units[int(row)] for row in rows], weights[rows])
         for kind in FITTED
         if (rows := np.flatnonzero([unit.kind is kind for unit in units])).size
     }
-    return model.model_copy(update={"slow_kinds": kinds, "operating_points": points})
+
+
+def with_slow_kinds(model: UnitModel, slow_kinds: Mapping[UnitKind, KindModel]) -> UnitModel:
+    """Return a model with these weights for talk with a slow robot, and their thresholds."""
+    points = {
+        sensitivity: point.model_copy(update={"slow": dict(zip(POLARITIES, SLOW_THRESHOLDS[sensitivity], strict=True))})
+        for sensitivity, point in model.operating_points.items()
+    }
+    return model.model_copy(update={"slow_kinds": dict(slow_kinds), "operating_points": points})
 
 
 def conduct_of(unit: LabelledUnit) -> LabelledUnit:

@@ -17,12 +17,11 @@ from rich.progress import track
 from rich.table import Table
 
 from calibration.command import run_command
-from calibration.fit_units import with_slow_talk
+from calibration.fit_units import fit_slow_kinds, with_slow_kinds
 from calibration.leave_one_writer_out import collect, shipped_sources
 from calibration.real_robots.scout import CodedStretch, coded_stretches, meets
 from calibration.unit_examples import LabelledUnit
 from norm_core.records.flag import Polarity
-from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
@@ -36,27 +35,14 @@ from norm_monitor.assessment.unit_model import (
 )
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import SPLITS
-from scoring.intervals import draw_clusters
+from scoring.f1 import f1_score
+from scoring.intervals import draw_clusters, percentile_interval
 
 _FOLDS = 6
 _DRAWS = 2000
-_CONTROL_DRAWS = 100
 _err = Console(stderr=True, highlight=False)
 
 Units = Sequence[LabelledUnit]
-
-
-@record
-class _Counts:
-    """The hits, flags and marks of each stretch, in its rows."""
-
-    hits: np.ndarray
-    flags: np.ndarray
-    marks: np.ndarray
-
-    def f1(self, rows: np.ndarray) -> float:
-        """Return the F1 over some stretches."""
-        return float(200 * self.hits[rows].sum() / max(1, self.flags[rows].sum() + self.marks[rows].sum()))
 
 
 def fit(
@@ -90,9 +76,9 @@ def fit(
     if json_file:
         json_file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     if write:
-        fitted = with_slow_talk(UnitModel.load(), invented, [unit for stretch in stretches for unit in stretch.units])
+        slow_kinds = fit_slow_kinds(invented, [unit for stretch in stretches for unit in stretch.units])
         for path in {SHIPPED, *SHIPPED_BY_READER.values()}:
-            write_artefact(_with_slow_part(UnitModel.load(path), fitted), path)
+            write_artefact(with_slow_kinds(UnitModel.load(path), slow_kinds), path)
 
 
 def _left_out(
@@ -106,7 +92,7 @@ def _left_out(
     for fold in track(range(_FOLDS), "fitting without each part", console=_err):
         out = set(people[fold::_FOLDS])
         real = [unit for stretch in stretches if stretch.person not in out for unit in stretch.units]
-        model = with_slow_talk(shipped, invented, real)
+        model = with_slow_kinds(shipped, fit_slow_kinds(invented, real))
         for place, stretch in enumerate(stretches):
             for sensitivity in Sensitivity if stretch.person in out else ():
                 flagged[sensitivity][place] = list(_flags(model, stretch.units, sensitivity))
@@ -136,43 +122,39 @@ def _figures(
     for stretch, flags in zip(stretches, flagged, strict=True):
         left = [unit for unit, what in flags if what is polarity]
         events = [event for event in stretch.events_by_coder[coder] if event.polarity is polarity]
-        raised, hits = len(left), 0
+        raised, hit_count = len(left), 0
         for event in events:
             met = next((unit for unit in left if meets(unit, event)), None)
             if met:
                 left.remove(met)
-                hits += 1
-        rows.append((hits, raised, len(events)))
+                hit_count += 1
+        rows.append((hit_count, raised, len(events)))
         if not events:
             false, harmless_h = false + raised, harmless_h + stretch.hours
-    hits_of, flags_of, marks_of = np.array(rows).T
-    counts = _Counts(hits=hits_of, flags=flags_of, marks=marks_of)
-    every = np.arange(len(rows))
-    f1s = [counts.f1(rows_drawn) for rows_drawn in draw_clusters(len(rows), _DRAWS)]
+    counts = np.array(rows)
+    hits, flags_raised, marks = counts.sum(axis=0)
+    drawn = counts[draw_clusters(len(counts), _DRAWS)].sum(axis=1)
+    low, high = percentile_interval(f1_score(drawn[:, 0], drawn[:, 1] + drawn[:, 2], scale=100))
     return {
-        "f1": counts.f1(every),
-        "low": float(np.percentile(f1s, 2.5)),
-        "high": float(np.percentile(f1s, 97.5)),
-        "precision": float(100 * counts.hits.sum() / max(1, counts.flags.sum())),
-        "recall": float(100 * counts.hits.sum() / max(1, counts.marks.sum())),
+        "f1": float(f1_score(hits, flags_raised + marks, scale=100)),
+        "low": low,
+        "high": high,
+        "precision": float(100 * hits / max(1, flags_raised)),
+        "recall": float(100 * hits / max(1, marks)),
         "false_an_hour": false / max(1e-9, harmless_h),
         "control": find_control(stretches, coder, polarity),
     }
 
 
 def find_control(stretches: Sequence[CodedStretch], coder: str, polarity: Polarity) -> float:
-    """Return the mean F1 of as many flags as there are marks, at random turns of the robot and silences."""
-    kinds = {UnitKind.ROBOT_TURN, UnitKind.SILENCE}
-    units = [(place, u) for place, stretch in enumerate(stretches) for u in stretch.units if u.kind in kinds]
-    marks = [[e for e in stretch.events_by_coder[coder] if e.polarity is polarity] for stretch in stretches]
-    count = sum(map(len, marks))
-    random = np.random.default_rng(0)
-    hits = 0
-    for _ in range(_CONTROL_DRAWS):
-        for index in random.choice(len(units), count, replace=False):
-            place, unit = units[index]
-            hits += any(meets(unit, event) for event in marks[place])
-    return 100 * hits / max(1, count * _CONTROL_DRAWS)
+    """Return the F1 to expect of as many flags as there are marks, at random turns of the robot and silences."""
+    are_met = [
+        any(meets(unit, event) for event in stretch.events_by_coder[coder] if event.polarity is polarity)
+        for stretch in stretches
+        for unit in stretch.units
+        if unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE}
+    ]
+    return 100 * sum(are_met) / max(1, len(are_met))
 
 
 def _print(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> None:
@@ -186,15 +168,6 @@ def _print(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]
                 numbers = (f"{row[name]:.0f}" for name in ("control", "precision", "recall"))
                 table.add_row(coder, sensitivity, polarity, f1, *numbers, f"{row['false_an_hour']:.1f}")
     Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
-
-
-def _with_slow_part(model: UnitModel, fitted: UnitModel) -> UnitModel:
-    """Return a model with the weights for slow robots of another one."""
-    points = {
-        sensitivity: point.model_copy(update={"slow": fitted.operating_points[sensitivity].slow})
-        for sensitivity, point in model.operating_points.items()
-    }
-    return model.model_copy(update={"slow_kinds": fitted.slow_kinds, "operating_points": points})
 
 
 if __name__ == "__main__":

@@ -140,11 +140,9 @@ def _find_silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
         return None  # words without times say nothing about silence
     if turn.is_robot and not (is_sign_of_work(turn.text) and any(not other.is_robot for other in scene.turns[:index])):
         return None
-    report = (
-        None
-        if turn.is_robot
-        else find_report_of_earlier_work(turn, scene.turns[:index][::-1], scene.turns[index + 1 :])
-    )
+    report = None
+    if not turn.is_robot:
+        report = find_report_of_earlier_work(reversed(scene.turns[:index]), scene.turns[index + 1 :])
     others = [other for other in scene.turns if other is not report]
     if any(other.end_ns > turn.end_ns and other.start_ns <= turn.end_ns for other in others):
         return None  # somebody else still speaks
@@ -156,10 +154,10 @@ def _find_silence_after(scene: Scene, index: int, turn: Turn) -> Unit | None:
     return Unit.of_silence(turn, end_ns)
 
 
-def find_report_of_earlier_work(turn: Turn, before: Iterable[Turn], after: Iterable[Turn]) -> Turn | None:
+def find_report_of_earlier_work(before: Iterable[Turn], after: Iterable[Turn]) -> Turn | None:
     """Return the robot's "done" after a person's turn if it is about what the robot did before that turn.
 
-    `before` and `after` are the turns around it, the nearest first.
+    `before` and `after` are the turns around that turn, the nearest first.
     """
     at_work = next((other for other in before if other.is_robot), None)
     answer = next((other for other in after if other.is_robot), None)

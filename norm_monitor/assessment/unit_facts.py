@@ -390,9 +390,7 @@ def _answer_times_s(before: Sequence[Turn]) -> list[float]:
     return [
         ns_to_s(answer.start_ns - asked.end_ns)
         for place, (answer, asked) in enumerate(pairwise(before))
-        if answer.is_robot
-        and not asked.is_robot
-        and find_report_of_earlier_work(asked, before[place + 2 :], [answer]) is None
+        if answer.is_robot and not asked.is_robot and find_report_of_earlier_work(before[place + 2 :], [answer]) is None
     ]
 
 
