@@ -105,8 +105,13 @@ def figure_files() -> Iterator[tuple[Path, str]]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in {1, 3}:
+        sys.exit("Run: python -m tactful_cli.reference [RUN OUTPUT.json]")
     if len(sys.argv) == 3:
-        take_over(sys.argv[1], Path(sys.argv[2]))
+        try:
+            take_over(sys.argv[1], Path(sys.argv[2]))
+        except (TactfulError, OSError, ValueError) as error:
+            sys.exit(f"tactful_cli.reference: {error}")
     for name, generate in PAGES.items():
         (ROOT / "docs/reference" / name).write_text(generate(), encoding="utf-8")
     for path, text in figure_files():

@@ -45,6 +45,8 @@ def fill(text: str, runs: dict[str, Any]) -> str:
 def take_over(run_name: str, output: Path) -> None:
     """Replace a run's figures by those that its command wrote as JSON."""
     shared = load()
+    if run_name not in shared["runs"]:
+        raise TactfulError(f"{run_name}: no such run; {FILE.name} has {', '.join(shared['runs'])}")
     run = shared["runs"][run_name]
     document = json.loads(output.read_text(encoding="utf-8"))
     if "within" in run:
@@ -72,6 +74,8 @@ def look_up(document: Any, key: str) -> Any:
         if is_choice:
             document = [item for item in document if str(look_up(item, path.replace(".", "/"))) == wanted]
         else:
-            [document] = document if isinstance(document, list) else [document]
-            document = document[path]
+            items = document if isinstance(document, list) else [document]
+            if len(items) != 1 or not isinstance(items[0], dict) or path not in items[0]:
+                raise TactfulError(f"{key}: no single {path} in the output; correct the key in {FILE.name}")
+            document = items[0][path]
     return document

@@ -64,3 +64,25 @@ def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.Monk
     assert values["f1"] == {**figure, "value": 66, "low": 62, "high": 70, "control": 12}
     assert values["hand"] == {"value": 3}
     assert re.search(r"f1: \{.*value: 66.0", figures.FILE.read_text(encoding="utf-8")), "a figure has one line"
+
+
+@pytest.mark.parametrize(
+    ("run_name", "output", "problem"),
+    [
+        ("sound", {"rows": []}, "sound: no such run"),
+        ("scripts", {"rows": []}, "no single errors"),
+        ("scripts", {"rows": [{"errors": {"f1": 1}}, {"errors": {"f1": 2}}]}, "errors/f1: no single errors"),
+        ("scripts", [], "no single rows"),
+    ],
+)
+def test_an_output_that_lacks_a_figure_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_name: str, output: object, problem: str
+) -> None:
+    monkeypatch.setattr(figures, "FILE", tmp_path / "figures.yaml")
+    run = {"date": None, "figures": {"f1": {"value": 1, "key": "rows/errors/f1"}}}
+    figures.FILE.write_text(yaml.safe_dump({"runs": {"scripts": run}}), encoding="utf-8")
+    before = figures.FILE.read_text(encoding="utf-8")
+    (tmp_path / "run.json").write_text(json.dumps(output), encoding="utf-8")
+    with pytest.raises(TactfulError, match=problem):
+        take_over(run_name, tmp_path / "run.json")
+    assert figures.FILE.read_text(encoding="utf-8") == before
