@@ -228,7 +228,7 @@ class Decider:
         """Check a request, and return its tracked people. Raises UnusableError if it cannot be answered."""
         now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s)
         people = convert_people(find_people(request.window, now_ns, max_age_ns))
-        needs_frames = request.others is None and not people
+        needs_frames = request.others is None and not people and self.config.has_camera
         check_request(request, deadline, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
         deadline.check()
         if request.style not in prompts.STYLES:
@@ -254,7 +254,7 @@ class Decider:
 
     def _observe(self, request: Request, people: tuple[OtherAgent, ...], deadline: Deadline) -> Observation:
         """Observe the scene: from the request, otherwise with a model, otherwise from tracked people."""
-        observation = read_observation(request.others, request.viewpoint)
+        observation = read_observation(request.others, request.viewpoint, has_camera=self.config.has_camera)
         if request.others is not None:
             return observation
         tracked = replace(observation, others=people, source="people") if people else observation

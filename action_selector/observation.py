@@ -54,9 +54,11 @@ class Observation:
     reason: str = ""
 
 
-def read_observation(others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None) -> Observation:
+def read_observation(
+    others: tuple[OtherAgent, ...] | None, viewpoint: Viewpoint | None, *, has_camera: bool
+) -> Observation:
     """Read the scene from the request. What the request omits is unknown, not absent."""
-    source = "given" if others is not None else "nobody"
+    source = "given" if others is not None else "nobody" if has_camera else "words"
     return Observation(others=others or (), viewpoint=viewpoint or Viewpoint(), source=source)
 
 

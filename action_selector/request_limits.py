@@ -90,7 +90,10 @@ def drop_old_frames(request: Request, now_ns: int, max_age_ns: int) -> Request:
 def _check_frames(window: Window | None, now_ns: int, max_age_ns: int) -> None:
     """Raise UnusableError if there is no frame that is new enough."""
     if window is None or not window.frames:
-        raise UnusableError("there is no frame yet: start the camera, or state who is there and what they do")
+        raise UnusableError(
+            "there is no frame yet: start the camera, state who is there and what they do, or set has_camera of the "
+            "selector to false"
+        )
     age_ns = now_ns - window.frames[-1].stamp_ns
     if age_ns > max_age_ns:
         raise UnusableError(

@@ -93,6 +93,11 @@ class SelectorConfig(Config):
     style: Literal["default", "egoplan", "exclusion"] = Field(
         default="default", description="style of the model's prompt"
     )
+    has_camera: bool = Field(
+        default=True,
+        description="whether a camera or the node people shows who is there; false to decide by words, as up sets it "
+        "for a profile without both",
+    )
     max_frame_age_s: float = Field(default=3.0, gt=0, le=600, description="maximum age of a frame that is used")
     pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     reserve_ms: float = Field(

@@ -40,7 +40,12 @@ _MAX_QUOTED = 3
 # The vetoes that a person would ask about, the most important first.
 _VETOES_BY_IMPORTANCE = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 # What is unknown, by the source of an observation.
-_UNKNOWN = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
+_UNKNOWN = {
+    "nobody": "Without knowing who is there",
+    "people": "Without knowing what the others do",
+    "engine": "Without knowing who is there",
+    "words": "Nothing was seen, as no camera is set up",
+}
 
 
 @record
@@ -97,9 +102,9 @@ class DecisionBuilder:
             line = self.note + explain_choice(self.texts[self.chosen], because, self.vetoed, self.texts)
         if observation.outcome is not Outcome.ANSWERED:
             reason = fit_line(observation.reason, 80)
-            line = f"Without knowing {_UNKNOWN[observation.source]} ({reason}): {line}"
-        elif observation.source in {"nobody", "people"}:
-            line = f"Without knowing {_UNKNOWN[observation.source]}: {line}"
+            line = f"{_UNKNOWN[observation.source]} ({reason}): {line}"
+        elif observation.source in {"nobody", "people", "words"}:
+            line = f"{_UNKNOWN[observation.source]}: {line}"
         return replace(self, explanation=line)
 
     def build(

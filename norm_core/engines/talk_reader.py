@@ -96,8 +96,9 @@ def format_scene(scene: str, utterances: Sequence[str]) -> list[str]:
 
 
 def format_option(option: str) -> str:
-    """Return an option of a scene as a line."""
-    return f"{ROBOT}: {' '.join(option.split())}\n"
+    """Return an option of a scene as a line that ends like a sentence, as the lessons do."""
+    text = " ".join(option.split())
+    return f"{ROBOT}: {text}{'.' if text[-1:].isalnum() else ''}\n"
 
 
 def find_latest_reading(readings: Sequence[LineReading], index: int) -> TurnReading:

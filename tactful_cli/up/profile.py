@@ -25,6 +25,8 @@ NAMESPACE = "tactful"
 SHIPPED = shipped_file("tactful_cli.up", "profiles")
 ENCOUNTERS = shipped_file("norm_monitor.encounters", "shipped")  # of a checkout alone
 _PLAYER = "encounter_player"
+# The nodes that show the selector who is there.
+_SHOW_PEOPLE = {"camera", "people", "bag_player"}
 
 # The parameter of a node that names the model which it asks. These nodes decide, and share the sentence encoder too.
 _MODELS = {"monitor": "judge.model", "selector": "model"}
@@ -162,6 +164,8 @@ def load(name: str, namespace: str = "") -> Profile:
     for node, topics in DEFAULT_TOPICS.items() if namespace else ():
         if node in contents:
             contents[node] = {name: topics[name] for name in topics.keys() - robot_wide.keys()} | contents[node]
+    if "selector" in contents and "has_camera" not in robot_wide and not contents.keys() & _SHOW_PEOPLE:
+        contents["selector"] = {"has_camera": False} | contents["selector"]
     parameters = {node: _moved(content, namespace) for node, content in contents.items()}
     if "encounters" not in parameters.get(_PLAYER, {"encounters": ()}) and not ENCOUNTERS.is_dir():
         raise ProfileError(

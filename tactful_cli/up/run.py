@@ -21,7 +21,7 @@ from rich.table import Table
 
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_plain
-from norm_core.records.speech import Utterance
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from tactful_cli.console import complain, err, out
 from tactful_cli.talk_summary import TalkSummary
@@ -76,7 +76,12 @@ def _listed(settings: Mapping[str, Any]) -> str:
 
 
 HOST, GRAPH_PRINTER = "norm_nodes.node_host", "norm_nodes.tools.graph_printer"
-_RECORDS: dict[str, type] = {"status": MonitorStatus, "flag": SocialFlag, "utterance": Utterance}
+_RECORDS: dict[str, type] = {
+    "status": MonitorStatus,
+    "flag": SocialFlag,
+    "utterance": Utterance,
+    "robot_speech": RobotSpeech,
+}
 CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
 TYPED = "typed_robot"  # the node that reads this terminal
 POLL_S, END_TIMEOUT_S = 0.2, 30.0

@@ -101,6 +101,28 @@ def test_a_second_up_leaves_the_first_alone(tmp_path: Path, domain_id: int) -> N
         assert first.interrupt() == 0
 
 
+def test_a_robot_without_a_camera_gets_a_decision(tmp_path: Path, observer: Observer) -> None:
+    from norm_interfaces.action import SelectAction
+    from rclpy.action import ActionClient
+
+    profile = written(tmp_path / "robot.yaml", "/tactful/selector:\n  ros__parameters: {}\n")
+    actions = ["Tell the customer the opening hours.", "Tell the customer what the jacket costs."]
+    with running_up(tmp_path / "log", profile) as up:
+        up.wait_for(ACTIVE)
+        client = ActionClient(observer.node, SelectAction, "/tactful/select_action")
+        observer.until(client.server_is_ready, "the action")
+        goal = SelectAction.Goal(candidates=actions, situation="A customer asks what the blue jacket costs.")
+        sent = client.send_goal_async(goal)
+        observer.until(sent.done, "the goal to be accepted")
+        result = sent.result().get_result_async()
+        observer.until(result.done, "a decision")
+        decision = result.result().result.decision
+        assert decision.chosen == actions[1]
+        assert decision.explanation.startswith("Nothing was seen, as no camera is set up: ")
+        client.destroy()
+        assert up.interrupt() == 0
+
+
 def misses_pictures(statuses: list[Any]) -> bool:
     return any("no image" in reason for status in statuses for reason in status.reasons)
 

@@ -9,7 +9,7 @@ import pytest
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.selector import Selector
-from action_selector.selector_config import SelectorConfig
+from action_selector.selector_config import SelectorConfig, WhenUnsure
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Quoted
@@ -107,6 +107,15 @@ def test_model_is_not_asked_to_observe_without_a_picture(sentences: SentenceEnco
 def test_old_or_empty_presence_is_not_an_observation(sentences: SentenceEncoder, presence: Presence) -> None:
     decision = decide_live(sentences, presence)
     assert (decision.outcome, "no frame yet" in decision.explanation) == (Outcome.INVALID, True)
+
+
+def test_robot_without_a_camera_decides_by_words(sentences: SentenceEncoder) -> None:
+    blind = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT, has_camera=False)
+    decision = decide_live(sentences, config=blind)
+    assert decision.outcome is Outcome.ANSWERED
+    assert decision.explanation.startswith("Nothing was seen, as no camera is set up: ")
+    seen = decide_live(sentences, presence(0.2, GUEST), config=blind)
+    assert seen.explanation.startswith("Without knowing what the others do: ")
 
 
 def test_episode_edge_clears_people_and_memory_is_bounded(sentences: SentenceEncoder) -> None:

@@ -9,7 +9,7 @@ import pytest
 from action_selector.decider import Decider
 from action_selector.repair import DEFAULT_REPAIRS, RepairConfig, RepairRequests
 from action_selector.selector import Selector, SelectorFiles, open_selector
-from action_selector.selector_config import RequestConfig
+from action_selector.selector_config import RequestConfig, SelectorConfig
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.errors import EngineFailedError
@@ -184,6 +184,17 @@ def test_reader_outranks_similarity_to_the_scene(sentences: SentenceEncoder) -> 
     strip_instructions(f"{SAID.speaker}: {SAID.text}")
     assert strip_instructions.cache_info().misses == misses + 1  # the process keeps no words of people
     assert "My grandmother died last night." in reader.lines[1]
+
+
+def test_reader_compares_odds_of_whole_sentences_whatever_others_do(sentences: SentenceEncoder) -> None:
+    """A likeness to what others do counts once, in what the reader reads. A robot may leave out the full stops."""
+    config = SelectorConfig(veto_others=False)
+    for actions in (("Guide the lady", "Point to the sign"), ("Guide the lady.", "Point to the sign.")):
+        reader = Reader(guide=(0.9, 0.9), point=(0.9, 0.1))
+        asked = request(*actions, situation="A lady stands at a gate.", others=(other("guiding a lady"),))
+        guide, point = decide(sentences, asked, config, reader=reader).candidates
+        assert guide.probability / point.probability == pytest.approx(81 ** (1 / 3.5))
+        assert reader.options == ["Robot: Guide the lady.\n", "Robot: Point to the sign.\n"]
 
 
 @pytest.mark.parametrize("by", ["likeness", "reader", "model"])

@@ -135,6 +135,19 @@ def test_what_holds_for_every_node_is_written_apart_and_moved(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("beside", "has_camera"),
+    [
+        ("/tactful/ears: {ros__parameters: }", False),
+        ("/tactful/people: {ros__parameters: }", None),
+        ("/**: {ros__parameters: {has_camera: true}}", None),
+    ],
+)
+def test_selector_without_a_camera_is_told_so(tmp_path: Path, beside: str, has_camera: bool | None) -> None:
+    profile = load(written(tmp_path, f"{beside}\n/tactful/selector: {{ros__parameters: }}\n"))
+    assert profile.parameters["selector"].get("has_camera") is has_camera
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("/tactful/ears: {ros__parameters: {model: whisper-base}}\n", "ears: model: the weights of whisper-base"),

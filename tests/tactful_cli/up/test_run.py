@@ -15,6 +15,8 @@ from typing import ClassVar, cast
 import pytest
 from rich.console import Console
 
+from norm_core.records.json_codec import to_plain
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from tactful_cli.lasting_reasons import GONE_AFTER_S, NEW_AFTER_S
 from tactful_cli.up import run
@@ -111,6 +113,10 @@ def test_dropped_setting_is_named(settings: RuntimeSettings) -> None:
     assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
 
 
+WORDS = Utterance(stamp_ns=2, utterance_id="u", speaker=Speaker.USER, text="Where is the lift?", start_ns=1, end_ns=2)
+ANSWER = RobotSpeech(stamp_ns=3, speech_id="r", state=SpeechEdge.START, text="Behind you.")
+
+
 @pytest.mark.parametrize("code", [run.BAD_INPUT, run.SUPERSEDED])
 def test_nodes_of_a_failed_process_start_alone_with_their_settings(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -123,7 +129,10 @@ def test_nodes_of_a_failed_process_start_alone_with_their_settings(
         def launch(self) -> int:
             if self.name == "status":
                 change = {"node": "/tactful/selector", "settings": {"deadline_s": 9.0}}
-                self._events.put(OutputLine(process=self, text=json.dumps({"kind": "settings", "record": change})))
+                printed = {"settings": change, "utterance": to_plain(WORDS), "robot_speech": to_plain(ANSWER)}
+                for kind in printed.keys() & set(self._command):
+                    line = json.dumps({"kind": kind, "record": printed[kind]})
+                    self._events.put(OutputLine(process=self, text=line))
                 return 0
             starts.append((self.name, self.environment["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
             self._events.put(ProcessEnd(process=self, code=code if "+" in self.name else run.CLEAN))
@@ -134,7 +143,9 @@ def test_nodes_of_a_failed_process_start_alone_with_their_settings(
     monkeypatch.delenv("ROS_SECURITY_ENCLAVE_OVERRIDE", raising=False)
     path = tmp_path / "robot.yaml"
     path.write_text("".join(f"/tactful/{node}: {{ros__parameters: }}\n" for node in ("monitor", "selector")))
-    run.Supervisor(load(str(path)), tmp_path, lines.append, run.show, lines.append).run()
+    supervisor = run.Supervisor(load(str(path)), tmp_path, lines.append, run.show, lines.append)
+    supervisor.run()
+    assert supervisor.talk.turn_count == 2
     assert starts == [(name, "/tactful/monitor_selector") for name in ("monitor+selector", "monitor", "selector")]
     assert any(line.startswith("selector: keeps deadline_s 9.0") for line in lines)
 
