@@ -1,7 +1,5 @@
 """The robot as a solver: an item is played to its nodes, and their decision is the answer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -79,18 +77,13 @@ def robot(  # noqa: PLR0917
 
 def _play_item(asked: AskedSample, players: SimpleQueue[Player]) -> tuple[list[RobotAnswer], str]:
     """Return the answers of the robot to an item, and the hash of its bag."""
-    with _borrow_player(players) as player, TemporaryDirectory(prefix="tactful-") as folder:
-        bag = Path(folder) / "item"
-        write_item_bag(bag, asked.asking, [asked.item])
-        query_ids = {query.query_id for query in asked.item.queries}
-        return list(player.play(bag, query_ids)), hash_files(sorted(bag.glob("*.mcap")))
-
-
-@contextmanager
-def _borrow_player(players: SimpleQueue[Player]) -> Iterator[Player]:
     player = players.get()
     try:
-        yield player
+        with TemporaryDirectory(prefix="tactful-") as folder:
+            bag = Path(folder) / "item"
+            write_item_bag(bag, asked.asking, [asked.item])
+            query_ids = {query.query_id for query in asked.item.queries}
+            return list(player.play(bag, query_ids)), hash_files(sorted(bag.glob("*.mcap")))
     finally:
         players.put(player)
 

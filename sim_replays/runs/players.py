@@ -5,12 +5,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from action_selector.selector import Recommendation, SelectorFiles, open_selector
+from action_selector.selector import Recommendation, open_selector
 from norm_core.engines.engine import Engine
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
@@ -48,57 +48,37 @@ class Player(Protocol):
         """End what was started."""
 
 
-class Answerer(Protocol):
-    """What takes the records of an episode in order, and answers its queries."""
+def open_answerer(
+    config: AnswererConfig, clock: Clock, model: Engine | None
+) -> Callable[[Record], Iterable[Answer | Recommendation]]:
+    """Open the selector, or the judge as the monitor node asks it; return what yields the answers due after a record.
 
-    def take(self, record: Record) -> Iterator[Answer | Recommendation]:
-        """Yield the answers that are known after this record."""
+    The records of an episode come in order. `model` is None where the selector has none.
+    """
+    if not isinstance(config, JudgeAnswererConfig):
+        selector = open_selector(config, clock, engine=model)
+        return lambda record: map(selector.decide, selector.take(record))
+    assert model
+    judge = SuiteAnswerer(model, config.suite, config.rules)
+    recent_records = RecentRecords(config.suite.window_s)
 
-
-class SelectorAnswerer:
-    """The selector."""
-
-    def __init__(self, files: SelectorFiles, clock: Clock, model: Engine | None = None) -> None:
-        """Open the selector of these settings; `model` is the one that they name, if any."""
-        self._selector = open_selector(files, clock, engine=model)
-
-    def take(self, record: Record) -> Iterator[Recommendation]:
-        """Decide the queries that are due after this record. A query that was dropped has no answer."""
-        yield from map(self._selector.decide, self._selector.take(record))
-
-
-class JudgeAnswerer:
-    """The judge, with the logic by which the monitor node answers queries."""
-
-    def __init__(self, config: JudgeAnswererConfig, clock: Clock, model: Engine) -> None:
-        self._suite_answerer = SuiteAnswerer(model, config.suite, config.rules)
-        self._recent_records = RecentRecords(config.suite.window_s)
-        self._clock = clock
-
-    def take(self, record: Record) -> Iterator[Answer]:
-        """Answer a query from the records before it; keep any other record."""
+    def answer_query(record: Record) -> Iterator[Answer]:
         if isinstance(record, Query):
-            window, deadline = self._suite_answerer.find_window(record, self._recent_records, self._clock)
-            yield self._suite_answerer.answer(record, window, deadline)
+            window, deadline = judge.find_window(record, recent_records, clock)
+            yield judge.answer(record, window, deadline)
         else:
-            self._recent_records.add(record)
+            recent_records.add(record)
 
-
-def open_answerer(config: AnswererConfig, clock: Clock, model: Engine | None) -> Answerer:
-    """Create the answerer of the settings; `model` is None where the selector has none."""
-    if isinstance(config, JudgeAnswererConfig):
-        assert model
-        return JudgeAnswerer(config, clock, model)
-    return SelectorAnswerer(config, clock, model)
+    return answer_query
 
 
 class InProcessPlayer:
     """Player to the logic of the node in this process, message by message, without DDS."""
 
-    def __init__(self, config: AnswererConfig, model: Engine | None = None, clock: Clock | None = None) -> None:
-        """Create the answerer around a model, if it has one."""
+    def __init__(self, config: AnswererConfig, model: Engine | None) -> None:
+        """Open the answerer around a model, if it has one."""
         self._model = LimitedModel(model) if model else None
-        self._answerer = open_answerer(config, clock or WallClock(), self._model)
+        self._answer = open_answerer(config, WallClock(), self._model)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
         """Yield the answers to the wanted queries."""
@@ -107,7 +87,7 @@ class InProcessPlayer:
                 if isinstance(entry, Query) and entry.query_id not in wanted:
                     continue
                 began_s = time.perf_counter()
-                for reply in self._answerer.take(entry):
+                for reply in self._answer(entry):
                     answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
                     if answer:
                         if self._model:
