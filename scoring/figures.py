@@ -69,10 +69,7 @@ def average_figures(draws: Sequence[Figures]) -> Figures:
 
 
 def estimate_share(values: Sequence[float], groups: Sequence[str]) -> Figure:
-    """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value.
-
-    Raises FigureError for a value outside.
-    """
+    """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
     if not values:
         return NO_FIGURE
     if not 0 <= min(values) <= max(values) <= 1:

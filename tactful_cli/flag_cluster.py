@@ -33,10 +33,7 @@ class RayWorker:
 
 
 def run_bags_on_ray(bags: Mapping[str, Path], options: FlagOptions, address: str) -> Generator[BagRun]:
-    """Yield the runs of bags in order. Ray starts lost workers again, and runs their bags again.
-
-    Raises ExtraMissingError if Ray is not installed, and TactfulError if there is no cluster at the address.
-    """
+    """Yield the runs of bags in order. Ray starts lost workers again, and runs their bags again."""
     if not is_installed("ray"):
         raise ExtraMissingError(f"flags: --ray: the package ray is missing; run {format_install_command('ray')}")
     os.environ.update(_RAY_ENVIRONMENT)

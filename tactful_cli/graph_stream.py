@@ -99,10 +99,7 @@ class GraphStream:
         return line
 
     def send(self, command: dict[str, Any], waiting: "Queue[dict[str, Any]] | None" = None) -> int:
-        """Send a command and return its number; `get` returns the reply.
-
-        Raises OSError where no process reads it.
-        """
+        """Send a command and return its number; `get` returns the reply. Raises OSError where no process reads it."""
         with self._sending:
             self._last_id += 1
             if waiting:

@@ -104,10 +104,7 @@ def make_json_schema(schema: type[BaseModel]) -> dict[str, Any]:
 
 
 def parse_value(text: str, schema: type[S]) -> S:
-    """Return the value in the text of a model.
-
-    Raises UnparsedError unless the text holds JSON of the schema.
-    """
+    """Return the value in the text of a model. Raises UnparsedError unless the text holds JSON of the schema."""
     answer = strip_reasoning(text)
     try:
         try:

@@ -121,10 +121,7 @@ class TalkReader:
         self._is_loaded = False
 
     def load(self) -> Self:
-        """Load the files at the first call.
-
-        Raises EngineFailedError if the files cannot be loaded or have changed.
-        """
+        """Load the files at the first call. Raises EngineFailedError if the files cannot be loaded or have changed."""
         # Imported here, because commands that only list models should start fast.
         from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -157,10 +154,7 @@ class TalkReader:
 
     @classmethod
     def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
-        """Open the reader of a folder.
-
-        Raises EngineFailedError if it is absent, or damaged where `verify` is true.
-        """
+        """Open the reader of a folder. Raises EngineFailedError if it is absent, or damaged where `verify` is true."""
         manifest = read_manifest(folder)
         if manifest is None:
             raise EngineFailedError(f"{folder}: there is no reader; {_REMEDY}")

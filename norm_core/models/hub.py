@@ -45,10 +45,7 @@ def _list_repository(name: str, revision: str) -> Repository:
 
 
 def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Lock:
-    """Download missing or damaged files, and return the lock. An earlier lock fixes the commit and all hashes.
-
-    Raises PullError if the download fails or does not match.
-    """
+    """Download missing or damaged files, and return the lock. An earlier lock fixes the commit and all hashes."""
     source = manifest.source
     assert source.hub
     if earlier and source.revision and earlier.revision != source.revision:

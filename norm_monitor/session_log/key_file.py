@@ -65,10 +65,7 @@ class KeyFile:
         return self._content.participants.get(pseudonym, KeyFilePerson()).names
 
     def add(self, names: tuple[str, ...], pseudonym: str = "") -> str:
-        """Add a participant, and return the pseudonym; without one, a random one is drawn.
-
-        Raises KeyFileError for a name without a letter, or a pseudonym that is taken or a real name.
-        """
+        """Add a participant, and return the pseudonym; without one, a random one is drawn."""
         if not names or not all(map(_has_letter, names)):
             raise KeyFileError(f"{self._path}: a name needs at least one letter; give the name that people say")
         people = self._content.participants

@@ -321,10 +321,7 @@ def init_study(
     *,
     retention_days: int = 0,
 ) -> Study:
-    """Write a commented study.yaml and the folders of a study, which its owner alone can read.
-
-    Raises StudyError if the folder holds a study already.
-    """
+    """Write a commented study.yaml and the folders of a study, which its owner alone can read."""
     if (folder / STUDY_FILE).exists():
         raise StudyError(f"{folder / STUDY_FILE}: is there already; edit it, or name another folder")
     text = shipped_text("norm_monitor.session_log", "study_template.yaml").format(

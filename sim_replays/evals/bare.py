@@ -196,10 +196,7 @@ def _make_prediction(
 def _read_probabilities(
     model: Model, query: Query, output: ModelOutput, parsed: ParsedReply | None
 ) -> list[float] | None:
-    """Return the probability of each offered option, from the tokens where the reply states its letter.
-
-    Raises SuiteError if the provider gives none.
-    """
+    """Return the probability of each offered option, from the tokens where the reply states its letter."""
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is None or not any(token.top_logprobs for token in logprobs.content):
         raise SuiteError(f"{model}: gives no log-probabilities; leave -T answers=logprobs out, or name another model")

@@ -46,10 +46,7 @@ class ScoredRun:
 
 
 def read_run(log: EvalLog | Path) -> ScoredRun:
-    """Read a run.
-
-    Raises SuiteError if it is not a whole run of a suite, because a part of the items makes another figure.
-    """
+    """Read a whole run of a suite; a part of the items would make another figure."""
     log = read_eval_log(str(log)) if isinstance(log, Path) else log
     where = log.location or log.eval.task
     metadata = log.eval.metadata or {}
@@ -172,10 +169,7 @@ class Difference:
 
 
 def compare_runs(first: ScoredRun, second: ScoredRun) -> list[Difference]:
-    """Compare two runs in each task with options, and in each joint figure.
-
-    Raises SuiteError if they are not of the same questions.
-    """
+    """Compare two runs in each task with options, and in each joint figure."""
     _check_pair(first, second)
     targets_by_task: dict[str, dict[str, Target]] = {}
     for target in first.targets:

@@ -52,10 +52,7 @@ class SampleAnswer:
 
 
 def make_dataset(run_config: RunConfig, rules: PictureRules) -> tuple[MemoryDataset, dict[str, Any]]:
-    """Read the items of a suite as samples, and describe the data.
-
-    Raises SuiteError if an id appears twice.
-    """
+    """Read the items of a suite as samples, and describe the data."""
     suite = find_suite(run_config.suite)
     run_items = make_suite_items(run_config.model_copy(update={"bare": False}))
     episodes = run_items.episodes

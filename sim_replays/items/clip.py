@@ -37,8 +37,6 @@ def list_shots(folder: Path, name: str, *, duration_s: float | None, max_count: 
     """List `max_count` evenly spaced images of a clip, or one a second if it is 0.
 
     They lie in folder/frames/NAME/*.jpg, evenly spread over the clip, or in a video folder/videos/NAME.mp4.
-
-    Raises SuiteError if the clip has no pictures.
     """
     pictures = sorted((folder / FRAMES / name).glob("*.jpg"))
     video = next((path for suffix in VIDEO_SUFFIXES if (path := folder / VIDEOS / f"{name}{suffix}").is_file()), None)
@@ -105,10 +103,7 @@ def _encode_jpeg(frame: av.VideoFrame) -> bytes:
 
 
 def _measure_video_s(path: Path | None) -> float:
-    """Return the length of a video.
-
-    Raises SuiteError if it cannot be read.
-    """
+    """Return the length of a video."""
     try:
         with av.open(str(path)) as container:
             return (container.duration or 0) / av.time_base
@@ -117,10 +112,7 @@ def _measure_video_s(path: Path | None) -> float:
 
 
 def find_pictures_folder(pictures: str, data: Path, names: tuple[str, ...]) -> Path:
-    """Return the configured folder of images, or else the folder beside the data with one of these names.
-
-    Raises SuiteError if there is none.
-    """
+    """Return the configured folder of images, or else the folder beside the data with one of these names."""
     if pictures:
         return Path(pictures)
     beside = data if data.is_dir() else data.parent

@@ -22,10 +22,7 @@ class _DuplicateKeyError(Exception):
 
 
 def read_entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each entry with the words that locate it: of JSON lines, a list, or an object of entries by id.
-
-    Raises SuiteError if the file cannot be read or an entry is not an object.
-    """
+    """Yield each entry with the words that locate it: of JSON lines, a list, or an object of entries by id."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -50,10 +47,7 @@ def hash_files(paths: list[Path]) -> str:
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs.
-
-    Raises _DuplicateKeyError if a key appears twice.
-    """
+    """Return the object of these pairs, whose keys have to differ."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
@@ -95,10 +89,7 @@ def _read_document(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 
 def read_annotations(path: Path, name: str, model: type[C], find_key: Callable[[C], str]) -> list[C]:
-    """Read every annotation from the file of that name in a folder, or from the file itself.
-
-    Raises SuiteError that lists all faults.
-    """
+    """Read every annotation from the file of that name in a folder, or from the file itself."""
     if not path.exists():
         raise SuiteError(f"{path}: there is no such folder or file; check the path")
     file = path / name if path.is_dir() else path

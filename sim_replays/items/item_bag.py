@@ -55,10 +55,7 @@ def write_item_bag(bag: Path, run_config: RunConfig, items: Sequence[RunItem]) -
 
 
 def read_episodes(bag: Path) -> Iterator[list[Record]]:
-    """Yield the records of each episode, in the order of the bag.
-
-    Raises SuiteError if the bag holds no queries.
-    """
+    """Yield the records of each episode, in the order of the bag."""
     with BagReader(bag) as reader:
         topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
         if QUERIES not in topics:
@@ -113,10 +110,7 @@ def _shift_utterance(utterance: Utterance, by_ns: int) -> Utterance:
 
 
 def make_frames(item: RunItem, run_config: RunConfig, start_ns: int) -> list[Frame]:
-    """Return the pictures of an item as the camera keeps them, in the form that the run asks for.
-
-    Raises SuiteError if a picture cannot be decoded.
-    """
+    """Return the pictures of an item as the camera keeps them, in the form that the run asks for."""
     width_px = _PAPER_WIDTH_PX if run_config.sampling == "paper" else FrameConfig().tile_width_px
     health_log = HealthLog()
     camera = FrameKeeper(CAMERA, health_log, FrameConfig(tile_width_px=width_px, keep_hz=_KEEP_HZ))

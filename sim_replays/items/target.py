@@ -114,10 +114,7 @@ class PredictionFile:
 
 
 def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:
-    """Read every line of a file of predictions.
-
-    Raises SuiteError if a line is invalid, a task is unknown, an id repeats, or no id is in the data.
-    """
+    """Read every line of a file of predictions."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -228,10 +225,7 @@ def _describe_wanted(target: Target) -> str:
 
 
 def _is_grade(value: Any, where: str, name: str) -> bool:
-    """Return whether there is a grade.
-
-    Raises SuiteError if it is not a number from 1 to 5.
-    """
+    """Return whether there is a grade, which has to be a number from 1 to 5."""
     if value is None:
         return False
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 5:

@@ -47,10 +47,7 @@ class TimeLimit(Deadline):
         return limit_s if deadline_s is None else min(limit_s, deadline_s)
 
     def check(self) -> None:
-        """Check both limits.
-
-        Raises PastDeadlineError if either has passed.
-        """
+        """Check both limits. Raises PastDeadlineError if either has passed."""
         super().check()
         self._deadline.check()
         if time.monotonic() >= self._until_s:

@@ -45,10 +45,7 @@ AnswererConfig = SelectorFiles | JudgeAnswererConfig
 def make_answerer_config(
     model: str, run_config: RunConfig, rules: PictureRules, without: Sequence[str] = (), precedents_index: str = ""
 ) -> AnswererConfig:
-    """Make the settings of the node that answers a suite, without the steps that are left out.
-
-    Raises SuiteError if a setting is not of the node.
-    """
+    """Make the settings of the node that answers a suite, without the steps that are left out."""
     suite = find_suite(run_config.suite)
     if suite.answered_by == "judge":
         if without or precedents_index:
@@ -83,8 +80,6 @@ def make_selector_files(
     """Make the settings of the selector for a run, without the steps that are left out.
 
     A model that fails has no answer by similarity in its place, because that would be a guess.
-
-    Raises SuiteError if a step is unknown.
     """
     if unknown := [step for step in without if step not in ABLATIONS]:
         raise SuiteError(f"without: there is no step {unknown[0]!r}; name of {', '.join(ABLATIONS)}")

@@ -62,10 +62,7 @@ class EgoGapItem:
 
 
 def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[Target]]:
-    """Read items and, separately, their right answers, from a file or the files of a style in a folder.
-
-    Raises SuiteError if a bundle is invalid, an item stands there twice, or there is none.
-    """
+    """Read items and, separately, their right answers, from a file or the files of a style in a folder."""
     pairs: dict[str, tuple[EgoGapItem, Target]] = {}
     for file in list_files(path, style):
         for where, bundle in read_entries(file):
@@ -85,10 +82,7 @@ def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[Tar
 
 
 def list_files(path: Path, style: str = "default") -> list[Path]:
-    """List the files of a path: in a folder those with the style in their name, or the only one.
-
-    Raises SuiteError if there is none, or the style is unknown.
-    """
+    """List the files of a path: in a folder those with the style in their name, or the only one."""
     if style not in STYLES:
         raise SuiteError(f"there is no style {style!r}; name one of {', '.join(STYLES)}")
     if path.is_file():
@@ -176,10 +170,7 @@ def make_query(
 
 
 def make_bare_query(item: EgoGapItem, style: str) -> Query:
-    """Make a query of the prompt of the dataset, which holds the options.
-
-    Raises SuiteError if the item has none.
-    """
+    """Make a query of the prompt of the dataset, which holds the options."""
     if not item.prompt.strip():
         raise SuiteError(f"{item.uid}: has no eval_prompt, which a model alone is asked; name data that has it")
     prompt = f"{item.prompt.rstrip()}\n\n{_TEXTS['exclusion']}\n" if style == "exclusion" else item.prompt
@@ -195,10 +186,7 @@ def swap_others(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[Other
 
 
 def make_items(run_config: RunConfig) -> RunItems:
-    """Make an episode of each question.
-
-    Raises SuiteError if others cannot be swapped, or a picture is missing.
-    """
+    """Make an episode of each question."""
     data = Path(run_config.data)
     setting = EgoGapSetting(run_config.setting)
     dataset_items, targets = read(data, run_config.style)
@@ -222,10 +210,7 @@ def make_items(run_config: RunConfig) -> RunItems:
 
 
 def find_picture(folder: Path, name: str) -> Path:
-    """Return the path of an image of COCO in a folder.
-
-    Raises SuiteError if it is not there.
-    """
+    """Return the path of an image of COCO in a folder."""
     path = folder / name
     if not name or not path.is_file():
         raise SuiteError(f"{path}: is not there; get it from COCO train2017")

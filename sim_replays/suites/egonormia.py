@@ -81,10 +81,7 @@ class EgoNormiaLabel:
 
 
 def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
-    """Read the items, with options shuffled by the seed, and their labels. A folder must hold one JSON file.
-
-    Raises SuiteError if an entry is invalid, an item stands there twice, or there is none.
-    """
+    """Read the items, with options shuffled by the seed, and their labels. A folder must hold one JSON file."""
     pairs: dict[str, tuple[EgoNormiaItem, EgoNormiaLabel]] = {}
     for where, entry in read_entries(find_file(path)):
         try:
@@ -103,10 +100,7 @@ def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormia
 
 
 def find_file(path: Path) -> Path:
-    """Return the file of the dataset: the path itself, or the only JSON file in it.
-
-    Raises SuiteError if there is none, or there are several.
-    """
+    """Return the file of the dataset: the path itself, or the only JSON file in it."""
     if path.is_file():
         return path
     if not path.is_dir():
@@ -207,10 +201,7 @@ def make_bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -
 
 
 def make_items(run_config: RunConfig) -> RunItems:
-    """Make an episode of each scene, with all three questions.
-
-    Raises SuiteError if a scene has no pictures where the setting shows them.
-    """
+    """Make an episode of each scene, with all three questions."""
     data = Path(run_config.data)
     setting = EgoNormiaSetting(run_config.setting)
     dataset_items, labels = read(data, run_config.seed)

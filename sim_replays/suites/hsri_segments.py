@@ -110,10 +110,7 @@ class HsriQuestion:
 
 
 def read(path: Path) -> list[HsriSegment]:
-    """Read the segments of a folder.
-
-    Raises SuiteError if a segment is invalid, or a task has too few of them.
-    """
+    """Read the segments of a folder."""
     segments = read_annotations(path, FILE, HsriSegment, lambda segment: segment.id)
     drawn_tasks = {question.task for question in draw_questions(segments)}
     raise_faults(

@@ -63,10 +63,7 @@ class ItemCheck:
 
 
 def name_suite(path: Path) -> str:
-    """Return the name of the suite to which a file or folder of items belongs.
-
-    Raises SuiteError if none is recognized.
-    """
+    """Return the name of the suite to which a file or folder of items belongs."""
     if (path / SUITE_FILE).is_file():
         return str(path)
     files = [path] if path.is_file() else [*sorted(path.glob("*.jsonl")), *sorted(path.glob("*.json"))]
@@ -81,10 +78,7 @@ def name_suite(path: Path) -> str:
 
 
 def read_items(suite: Suite, data: Path) -> list[AskedItem]:
-    """Read each question with its options, and its scene in words if the suite gives one.
-
-    Raises SuiteError if no question has options.
-    """
+    """Read each question with its options, and its scene in words if the suite gives one."""
     items: dict[Key, AskedItem] = {}
     blind_setting = "blind" if "blind" in suite.settings else suite.settings[0]
     for setting in (blind_setting, *(name for name in suite.settings if name in _SETTINGS_IN_WORDS)):

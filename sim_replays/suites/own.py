@@ -94,10 +94,7 @@ def make_suite(
 
 
 def check_known_answer(suite: Suite) -> None:
-    """Score the known answer of a suite.
-
-    Raises SuiteError if a figure differs from the stated one.
-    """
+    """Score the known answer of a suite."""
     known_answer = suite.known_answer
     if known_answer is None:
         return
@@ -113,10 +110,7 @@ def check_known_answer(suite: Suite) -> None:
 
 
 def _make_targets(questions: Sequence[Question]) -> list[Target]:
-    """Make the targets of questions.
-
-    Raises SuiteError if an id or an option of a question stands there twice.
-    """
+    """Make the targets of questions."""
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
         repeated_id = next(name for name in ids if ids.count(name) > 1)
@@ -139,10 +133,7 @@ def _make_targets(questions: Sequence[Question]) -> list[Target]:
 
 
 def _make_item(question: Question, *, is_bare: bool) -> RunItem:
-    """Make the episode of a question; `is_bare` puts the scene and the options into the text of its query.
-
-    Raises SuiteError if there is no right option.
-    """
+    """Make the episode of a question; `is_bare` puts the scene and the options into the text of its query."""
     options = tuple(question.options)
     if not 0 <= question.right < len(options) <= len(LETTERS):
         raise SuiteError(f"{question.id}: there is no option {question.right} among {len(options)}, from 0; correct it")

@@ -232,10 +232,7 @@ def load_suites() -> Mapping[str, Suite]:
 
 
 def find_suite(name: str) -> Suite:
-    """Return a suite: one of ours, or that of a folder with `suite.py`.
-
-    Raises SuiteError if there is none of this name, or if it cannot be loaded.
-    """
+    """Return a suite: one of ours, or that of a folder with `suite.py`."""
     if name in load_suites():
         return load_suites()[name]
     if Path(name).is_dir():
@@ -262,10 +259,7 @@ def _load_folder(folder: Path) -> Suite:
 
 
 def _check_suite(suite: object, where: str) -> Suite:
-    """Return somebody else's suite, whose scorer is then checked for missing and impossible figures.
-
-    Raises SuiteError if it is not a suite.
-    """
+    """Return somebody else's suite, whose scorer is then checked for missing and impossible figures."""
     if not isinstance(suite, Suite):
         raise SuiteError(f"{where}: has {type(suite).__name__} as SUITE; make it a Suite")
     columns = suite.columns
@@ -283,10 +277,7 @@ def _check_suite(suite: object, where: str) -> Suite:
 
 
 def make_suite_items(run_config: RunConfig) -> RunItems:
-    """Make the items of a run.
-
-    Raises SuiteError if the setting is unknown.
-    """
+    """Make the items of a run."""
     suite = find_suite(run_config.suite)
     if run_config.setting not in suite.settings:
         raise SuiteError(f"there is no setting {run_config.setting!r}; the settings are {', '.join(suite.settings)}")

@@ -98,10 +98,7 @@ class Annotation(Config):
 
 
 def read(path: Path) -> list[Annotation]:
-    """Read the annotations of a folder.
-
-    Raises SuiteError that lists every invalid one.
-    """
+    """Read the annotations of a folder."""
     return read_annotations(path, FILE, Annotation, lambda annotation: annotation.id)
 
 

@@ -17,10 +17,7 @@ from tactful_cli.console import err, print_json, show
 
 
 def read_task_arguments(data: Path, pairs: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of a task; NAME=VALUE is read as inspect_ai does.
-
-    Raises TactfulError if a pair has no equals sign.
-    """
+    """Return the arguments of a task; NAME=VALUE is read as inspect_ai does."""
     arguments: dict[str, Any] = {"data": str(data)}
     for pair in pairs:
         name, equals_sign, value = pair.partition("=")
@@ -33,10 +30,7 @@ def read_task_arguments(data: Path, pairs: Sequence[str]) -> dict[str, Any]:
 def run(
     suite: str, arguments: Mapping[str, Any], *, engine: str, model: str, dds: bool, hosts: int, limit: int, out: Path
 ) -> tuple[Path, Path]:
-    """Run the robot, or a model alone, and its control on the same items, and return both logs.
-
-    Raises SuiteError if a run fails.
-    """
+    """Run the robot, or a model alone, and its control on the same items, and return both logs."""
     inspect_ai = import_inspect()
     from sim_replays.evals.controls import control  # noqa: PLC0415  only where inspect_ai is
     from sim_replays.evals.registry import make_suite_task  # noqa: PLC0415
@@ -99,10 +93,7 @@ def score_predictions(path: Path, suite: str, data: Path, as_json: bool) -> None
 
 
 def import_inspect() -> Any:
-    """Import inspect_ai.
-
-    Raises TactfulError if its extra is not installed.
-    """
+    """Import inspect_ai."""
     try:
         import inspect_ai  # noqa: PLC0415
     except ImportError as error:

@@ -216,10 +216,7 @@ class WrittenAnalysis:
 
 
 def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAnalysis:
-    """Write every file, readable by its owner alone, and note them as outputs of the study.
-
-    Raises StudyError for a folder that holds something else than an analysis.
-    """
+    """Write every file, readable by its owner alone, and note them as outputs of the study."""
     _check_free(folder)
     make_private_folder(folder)
     contents = {

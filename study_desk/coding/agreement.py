@@ -51,10 +51,7 @@ def measure_agreement(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> Agreement:
-    """Compute every measure for each two coders who share a session, and over all humans if there are several.
-
-    Raises AgreementError if no human has coded a session.
-    """
+    """Compute every measure for each two coders who share a session, and over all humans if there are several."""
     coders = sorted({coder for session in sessions for coder in session.labels})
     humans = [coder for coder in coders if coder != MONITOR]
     if not humans:

@@ -43,8 +43,6 @@ def write_pack(
     """Write an EAF for each session that the coder owes, a BORIS project and a table, in the order drawn for them.
 
     `make_media` makes a video from the bag of each session that names no media.
-
-    Raises StudyError if nothing is owed, or if the folder is not empty.
     """
     file = study.file
     study.check_known("coder", [coder], file.coders)

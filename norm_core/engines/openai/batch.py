@@ -170,8 +170,6 @@ def read_answers(folder: Path) -> BatchAnswers:
     """Read all answers below a folder, or in one file.
 
     The folder may contain the requests too. Of several lines about one request, one with an answer counts.
-
-    Raises BatchError if there are no answers, or two different ones to one request.
     """
     by_id: dict[str, BatchAnswer] = {}
     requests: dict[str, tuple[str, str]] = {}
