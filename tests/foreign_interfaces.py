@@ -13,6 +13,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 
+QUICK_BUILD = Path(__file__).resolve().parents[1] / "ros2_ws/quick_build"  # as ./tactful builds packages
 _PACKAGE = """<?xml version="1.0"?>
 <package format="3">
   <name>{name}</name><version>0.0.0</version><description>Definitions for tests.</description>
@@ -31,6 +32,8 @@ find_package(ament_cmake REQUIRED)
 find_package(rosidl_default_generators REQUIRED)
 find_package(std_msgs REQUIRED)
 find_package(geometry_msgs REQUIRED)
+# Nodes in Python use none of these.
+list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "introspection_cpp|rosidl_typesupport_cpp:")
 rosidl_generate_interfaces(${{PROJECT_NAME}} {files} DEPENDENCIES std_msgs geometry_msgs)
 ament_package()
 """
@@ -103,8 +106,13 @@ def build(folder: Path, definitions: Definitions, prefix: Path) -> None:
         "-DCMAKE_C_FLAGS=-O0 -g0",
         f"-DPython3_EXECUTABLE={sys.executable}",
         "--no-warn-unused-cli",
+        f"-DCMAKE_PROJECT_INCLUDE={QUICK_BUILD / 'few_sources.cmake'}",
     ]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    environment = os.environ | {
+        "PARSED_INTERFACES": str(folder / "parsed"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(QUICK_BUILD), os.environ.get("PYTHONPATH", "")])),
+    }
+    built = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert built.returncode == 0, built.stdout[-2_000:] + built.stderr[-2_000:]
 
 
