@@ -114,6 +114,12 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     assert "3 inputs of 3 cannot be read" in checked.stdout
 
 
+def test_the_check_refuses_parameters_that_exclude_each_other(tmp_path: Path, domain_id: int) -> None:
+    checked = run_up(profile(tmp_path / "robot.yaml", ears={"words_from": "topic", "publish_hri": True}), "--check")
+    assert checked.returncode == 2
+    assert "ears: publish_hri: it is for words_from: whisper alone; set it to false" in checked.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

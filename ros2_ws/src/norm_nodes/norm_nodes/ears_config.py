@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
@@ -99,6 +99,13 @@ class EarsConfig(Config):
         description="time without a message until the input is stale; 0 for never",
         json_schema_extra=LIVE,
     )
+
+    @field_validator("publish_hri")
+    @classmethod
+    def _check_publish_hri(cls, publishes: bool, info: ValidationInfo) -> bool:
+        if publishes and info.data.get("words_from") != "whisper":
+            raise ValueError("it is for words_from: whisper alone; set it to false")
+        return publishes
 
     def make_hearing_config(self) -> HearingConfig:
         """Return the same settings as the configuration of the speech path."""

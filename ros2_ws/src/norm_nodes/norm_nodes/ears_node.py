@@ -42,11 +42,6 @@ class EarsNode(NormNode[EarsConfig]):
         self._last_sound_s = time.monotonic()
         self._has_ended = True  # whether the input has ended, and no speech is open
 
-    def check(self, config: EarsConfig) -> None:
-        """Check that no other recognizer publishes what ears are to publish. Raises ConfigError."""
-        if config.publish_hri and config.words_from != "whisper":
-            raise ConfigError("ears: publish_hri: it is for words_from: whisper alone; set it to false")
-
     def open(self) -> None:
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
         self.notes = ()
