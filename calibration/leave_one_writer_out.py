@@ -15,8 +15,7 @@ from calibration.fit_units import FittedTalk, Rows, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.engines.talk_reader import NO_READER
-from norm_core.models.reader_folder import read_manifest
+from norm_core.models.reader_folder import NO_READER, read_manifest
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError

@@ -9,7 +9,7 @@ from typing import Self
 from pydantic import Field
 
 from norm_core import __version__
-from norm_core.engines.talk_reader import AUTO
+from norm_core.models.reader_folder import AUTO
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import sha256_of

@@ -19,7 +19,8 @@ import typer
 from rich.table import Table
 
 from norm_core.bags.types import find_interfaces_folder, typestore
-from norm_core.engines.talk_reader import AUTO, open_reader
+from norm_core.engines.talk_reader import open_reader
+from norm_core.models.reader_folder import AUTO
 from norm_core.records.messages import RECORDS
 from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.program import PROGRAM

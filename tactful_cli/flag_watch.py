@@ -12,8 +12,9 @@ import typer
 from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import TopicNames
-from norm_core.engines.talk_reader import AUTO, open_reader
+from norm_core.engines.talk_reader import open_reader
 from norm_core.health.counters import describe
+from norm_core.models.reader_folder import AUTO
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError
 from norm_core.records.record import record

@@ -4,7 +4,6 @@
 """
 
 import mmap
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -18,13 +17,14 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import CPU, open_session
 from norm_core.models.reader_folder import (
+    AUTO,
     EMBEDDINGS,
     GRAPH,
     TOKENIZER,
     ReaderManifest,
-    ReaderSize,
-    find_reader_folder,
+    find_named_folder,
     read_manifest,
+    resolve_reader_name,
 )
 from norm_core.models.store import find_damages
 from norm_core.records.flag import Attribute, Polarity
@@ -32,10 +32,6 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-# The name of the smallest reader that is set up.
-AUTO = "auto"
-# The name that means no reader.
-NO_READER = "none"
 # The lines that each reading rates: this one and the two before it.
 OFFSETS = 3
 # The outputs of one rated line: three kinds, the attributes, "held against the robot" and "good".
@@ -212,18 +208,9 @@ def open_reader(name: str) -> TalkReader | None:
 
     Raises EngineFailedError if the named reader is absent or damaged.
     """
-    if name == AUTO:
-        name = os.environ.get("TACTFUL_READER") or AUTO
-    if name == NO_READER:
-        return None
-    if name != AUTO:
-        folder = find_reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
-        return _open_cached(folder, _compute_digest(read_manifest(folder)), verify=True)
-    for size in ReaderSize:
-        folder = find_reader_folder(size)
-        if manifest := read_manifest(folder):
-            return _open_cached(folder, _compute_digest(manifest), verify=False)
-    return None
+    name = resolve_reader_name(name)
+    folder = find_named_folder(name)
+    return _open_cached(folder, _compute_digest(read_manifest(folder)), verify=name != AUTO) if folder else None
 
 
 def _compute_digest(manifest: ReaderManifest | None) -> str:

@@ -1,5 +1,6 @@
 """The folder of the talk reader: its files, and the manifest with their sources."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,10 @@ WEIGHTS = "reader.weights"
 EMBEDDINGS = "embeddings.npy"
 TOKENIZER = "tokenizer.json"
 MANIFEST = "reader.json"
+# The name of the smallest reader that is set up.
+AUTO = "auto"
+# The name that means no reader.
+NO_READER = "none"
 
 
 class ReaderSize(StrEnum):
@@ -54,6 +59,21 @@ BASES = {
 def find_reader_folder(size: ReaderSize) -> Path:
     """Return the folder of the reader, which may be absent."""
     return Store().root / f"reader-{size}"
+
+
+def resolve_reader_name(name: str = AUTO) -> str:
+    """Return the name that the environment variable TACTFUL_READER puts in place of AUTO, or the name itself."""
+    return os.environ.get("TACTFUL_READER") or AUTO if name == AUTO else name
+
+
+def find_named_folder(name: str) -> Path | None:
+    """Return the folder of a size, a path, or with AUTO of the smallest reader that is set up; None for no reader."""
+    if name == AUTO:
+        folders = map(find_reader_folder, ReaderSize)
+        return next((folder for folder in folders if read_manifest(folder)), None)
+    if name in set(ReaderSize):
+        return find_reader_folder(ReaderSize(name))
+    return None if name == NO_READER else Path(name)
 
 
 def find_shipped_adapter(size: ReaderSize) -> Path:

@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.mapped_arrays import load_mapped_arrays
 from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS, SentenceEncoder, Vectors
-from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
+from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.files.data_files import shipped_file
-from norm_core.models.reader_folder import ReaderSize
+from norm_core.models.reader_folder import AUTO, ReaderSize
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config

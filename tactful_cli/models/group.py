@@ -10,7 +10,15 @@ from rich.table import Column, Table
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_download_mb
 from norm_core.models.manifest import Manifest, Task
-from norm_core.models.reader_folder import ReaderSize
+from norm_core.models.reader_folder import (
+    BASES,
+    ReaderSize,
+    find_named_folder,
+    find_reader_folder,
+    find_shipped_adapter,
+    read_manifest,
+    resolve_reader_name,
+)
 from norm_core.models.store import Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
@@ -60,6 +68,7 @@ def list_models(
             rows.append(_make_row(catalogue, store, name))
         except ConfigError as error:
             faults.append(str(error))
+    rows += [_make_reader_row(catalogue, size) for size in ReaderSize if find_shipped_adapter(size).is_file()]
     if as_json:
         print_json(rows)
     else:
@@ -213,6 +222,27 @@ def _make_row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "licence": manifest.licence,
         "source": describe_source(manifest),
         "installed": "served" if manifest.source.url else location if folder else "",
+    }
+
+
+def _make_reader_row(catalogue: Catalogue, size: ReaderSize) -> dict[str, Any]:
+    """Return the row of a talk reader; until it is written, its size is that of its base model."""
+    folder = find_reader_folder(size)
+    manifest = read_manifest(folder)
+    is_used = find_named_folder(resolve_reader_name()) == folder
+    base = catalogue.read_manifest(BASES[size])
+    size_bytes = sum(file.size_bytes for file in manifest.files) if manifest else base.size_bytes
+    return {
+        "name": f"reader, {size}",
+        "task": "talk reader",
+        "engine": "reader",
+        "quantization": "int8",
+        "size_mb": size_bytes / 1e6 if size_bytes else None,
+        "size_estimated": manifest is None,
+        "peak_mb": None,
+        "licence": base.licence,
+        "source": base.name,
+        "installed": f"{folder}, {'used' if is_used else 'not used'}" if manifest else "",
     }
 
 

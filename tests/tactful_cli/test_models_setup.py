@@ -42,7 +42,14 @@ def test_the_reader_is_written_once_and_again_where_it_is_damaged(
         assert code == 0, complained
         return bool(json.loads(printed)["new"])
 
+    def list_readers(**environment: str) -> dict[str, str]:
+        rows = json.loads(models("models", "list", "--json", **environment)[1])
+        return {row["name"]: row["installed"] for row in rows if row["task"] == "talk reader" and row["size_mb"]}
+
+    assert list_readers() == {"reader, small": "", "reader, middle": ""}
     assert [set_up(), set_up()] == [True, False]
+    assert list_readers(TACTFUL_READER="none")["reader, small"] == f"{reader}, not used"
+    assert list_readers(TACTFUL_READER="auto") == {"reader, small": f"{reader}, used", "reader, middle": ""}
     (reader / "reader.weights").write_bytes(b"cut")
     assert [set_up(), set_up()] == [True, False]
     base.write_bytes(base.read_bytes() + b"x")
