@@ -7,7 +7,7 @@ from dataclasses import replace
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.assessment.finding import Reason, quote, quote_end
+from norm_monitor.assessment.finding import Reason, quote, quote_end, quote_text
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
@@ -258,7 +258,7 @@ def explain_withdrawal(
     if against:
         objection = against[-1].reason
         return FlagWithdrawal(reason=f"the cue {objection.cue_id} speaks against it", evidence=objection.evidence)
-    if now.measured and now.measured.is_accepted and now.measured.reaction:
+    if polarity is Polarity.ERROR and now.measured and now.measured.is_accepted and now.measured.reaction:
         return FlagWithdrawal(reason=f"the person accepts it: {quote(now.measured.reaction)}")
     if now.measured and (before.measured is None or before.measured.facts != now.measured.facts):
         return _explain_changed_fact(before.measured, now.measured, polarity, scores)
@@ -281,17 +281,26 @@ def _explain_changed_fact(
     name = min(now.facts, key=lambda fact: (-loss[fact], fact))
     measure, unit = MEASURES[name]
     evidence = cite_fact(now, name, scores[polarity].parts(now.facts).get(name, 0.0))
+    if name == "known_after" or name.startswith(("text_", "encounter_model_", "reader_")):
+        return FlagWithdrawal(reason=_word_what_came(before, now), evidence=(evidence,))
     if before is None:
         later = describe_measurement(replace(evidence, quote="", weight=None))
         return FlagWithdrawal(reason=f"a later measurement speaks against it: {later}", evidence=(evidence,))
-    start = f"from {_format_value(before.facts[name], unit)} " if name in before.facts else ""
-    shown_unit = f" {unit}" if unit not in {"", YES_OR_NO} else ""
-    reason = f"this changed {start}to {_format_value(now.facts[name], unit)}{shown_unit}: {measure}"
+    if unit == YES_OR_NO:
+        holds = "now holds" if now.facts[name] else "does not hold"
+        return FlagWithdrawal(reason=f"it {holds} that {measure}", evidence=(evidence,))
+    start = f"from {before.facts[name]:.3g} " if name in before.facts else ""
+    reason = f"“{measure}” changed {start}to {now.facts[name]:.3g} {unit}".rstrip()
     return FlagWithdrawal(reason=reason, evidence=(evidence,))
 
 
-def _format_value(value: float, unit: str) -> str:
-    """Return a value for a sentence: yes or no, or a rounded number."""
-    if unit == YES_OR_NO:
-        return "yes" if value else "no"
-    return f"{round(value, 2):g}"
+def _word_what_came(before: MeasuredUnit | None, now: MeasuredUnit) -> str:
+    """Say what came since, where the turn's words are now read otherwise."""
+    if before and before.turn.text != now.turn.text:
+        return f"the turn was then heard as {quote(now.turn)}"
+    earlier = before.exchange if before else None
+    for speaker, name in (("robot", "then"), ("person", "after")):
+        text = getattr(now.exchange, name, "")
+        if text and text != getattr(earlier, name, ""):
+            return f"the turn reads otherwise after the {speaker}'s {quote_text(text)}"
+    return "the turn reads otherwise with what followed"

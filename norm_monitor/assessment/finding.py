@@ -73,12 +73,12 @@ def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None 
 
 def quote(turn: Turn) -> str:
     """Return the first words of a turn for a note, with single quotation marks inside."""
-    return _quote_start(turn.text)
+    return quote_text(turn.text)
 
 
 def quote_about(turn: Turn, part: str) -> str:
     """Return the sentence of a turn that contains a part, for a note about that part."""
-    return _quote_start(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
+    return quote_text(next((sentence for sentence in sentences(turn.text) if part in sentence), part))
 
 
 def quote_end(turn: Turn) -> str:
@@ -87,7 +87,7 @@ def quote_end(turn: Turn) -> str:
     return f"“{'… ' if len(words) > _MAX_QUOTED_WORDS else ''}{' '.join(words[-_MAX_QUOTED_WORDS:])}”"
 
 
-def _quote_start(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return the first words of a text between quotation marks."""
     words = text.translate(_INNER_MARKS).split()
     return f"“{' '.join(words[:_MAX_QUOTED_WORDS])}{' …' if len(words) > _MAX_QUOTED_WORDS else ''}”"

@@ -200,7 +200,7 @@ def exchange_of(scene: Scene, robot: Turn) -> Exchange:
         before=_words(turn for turn in scene.user_turns if since_ns <= turn.start_ns < robot.start_ns),
         said=robot.text,
         after=_words(turn for turn in scene.user_turns if robot.start_ns <= turn.start_ns < until_ns),
-        then=later.text if later and not later.ongoing and later.text.strip() else "",
+        then=later.finished_text.strip() if later else "",
         earlier=earlier.text if earlier else "",
         opening=earlier is None,
     )

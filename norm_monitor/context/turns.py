@@ -32,12 +32,18 @@ class Turn:
     timed: bool = True
     locale: str = ""  # as stated
     ongoing: bool = False
+    finished_parts: str = ""  # of an ongoing turn, the words that are over
     addressee_id: str = ""  # the one person whom the robot's turn answers
 
     @property
     def is_robot(self) -> bool:
         """Whether the robot speaks, not a person."""
         return self.speaker is Speaker.ROBOT
+
+    @property
+    def finished_text(self) -> str:
+        """The words that are over."""
+        return self.finished_parts if self.ongoing else self.text
 
     @property
     def word_count(self) -> int:
@@ -184,4 +190,5 @@ def _join(before: Turn, turn: Turn) -> Turn:
         timed=before.timed,
         locale=before.locale or turn.locale,
         ongoing=before.ongoing or turn.ongoing,
+        finished_parts=f"{before.finished_text} {turn.finished_text}".strip(),
     )

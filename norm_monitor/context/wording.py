@@ -7,7 +7,9 @@ from functools import lru_cache
 _CJK = r"㐀-䶿一-鿿豈-﫿"
 _CHINESE = re.compile(f"[{_CJK}]")
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W_]+(?:['’][^\W_]+)*")
-_SENTENCE = re.compile(r"[^.?!…。？！\n]*[.?!…。？！\n]+|[^.?!…。？！\n]+$")
+# A full stop after a title or within a number ends no sentence.
+_IN_SENTENCE = r"[^.?!…。？！\n]|(?i:(?<=\b(?:mr|ms|dr|st))|(?<=\b(?:mrs)))\.(?=\s\w)|(?<=\d)\.(?=\d)"
+_SENTENCE = re.compile(rf"(?:{_IN_SENTENCE})*[.?!…。？！\n]+|(?:{_IN_SENTENCE})+$")
 _BACKCHANNELS = {
     *("mm", "mmm", "mhm", "mm hm", "mm hmm", "uh huh", "uhuh", "hm", "hmm", "yeah", "yes", "yep", "yup", "ok", "okay"),
     *("right", "sure", "oh", "ah", "aha", "i see", "oh i see", "got it", "oh okay", "oh ok", "wow", "really", "great"),

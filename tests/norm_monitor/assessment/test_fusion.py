@@ -19,6 +19,7 @@ from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.assessment.unit_facts import MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
+from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.turns import Turn
 from tests.node_records import counted
 from tests.norm_monitor.encounter_talk import waiting_alone
@@ -181,18 +182,44 @@ def test_withdrawal_names_a_measurement_that_comes_after_the_judge() -> None:
     assert withdrawn.rationale == "Withdrawn, as a later measurement speaks against it: words of the turn 2 words."
 
 
-def test_withdrawal_names_the_changed_fact() -> None:
+AMISS = {"text_error_log_odds": 6.0, "encounter_model_error": 6.0}
+APT = {"text_competence_log_odds": 6.0, "encounter_model_competence": 6.0}
+NOT_AMISS, NOT_APT = ({name: -value for name, value in facts.items()} for facts in (AMISS, APT))
+
+
+def followed(measured: MeasuredUnit, **said: str) -> MeasuredUnit:
+    """Return a robot's turn as it is known once somebody has spoken after it."""
+    return replace(measured, exchange=Exchange(before="", said=measured.turn.text, **said))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reason"),
+    [
+        (
+            robot_turn("Upstairs.", **AMISS, **NOT_APT),
+            robot_turn("Downstairs.", **NOT_AMISS, **NOT_APT),
+            "the turn was then heard as “Downstairs.”",
+        ),
+        (
+            robot_turn("Upstairs.", **NOT_AMISS, **APT),
+            followed(robot_turn("Upstairs.", **NOT_AMISS, **NOT_APT), after="Perfect, thanks a lot."),
+            "the turn reads otherwise after the person's “Perfect, thanks a lot.”",
+        ),
+        (
+            followed(robot_turn("Upstairs.", **NOT_AMISS, **APT, known_after=1.0), after="Well."),
+            followed(robot_turn("Upstairs.", **NOT_AMISS, **NOT_APT, known_after=2.0), after="Well.", then="Go up."),
+            "the turn reads otherwise after the robot's “Go up.”",
+        ),
+    ],
+)
+def test_withdrawal_says_what_came(before: MeasuredUnit, now: MeasuredUnit, reason: str) -> None:
     fused = Fusion(FusionConfig(), shipped_unit_model())
-    others = {"encounter_model_error": 6.0, "text_competence_log_odds": -6.0, "encounter_model_competence": -6.0}
-    opened, withdrawn = (
-        fused.add_facts(robot_turn(text, text_error_log_odds=amiss, **others), Provenance, s_to_ns(14))
-        for text, amiss in (("Upstairs.", 6.0), ("Downstairs.", -6.0))
-    )
+    opened, withdrawn = (fused.add_facts(measured, Provenance, s_to_ns(14)) for measured in (before, now))
     assert opened
     assert withdrawn
     assert withdrawn.state is FlagState.WITHDRAWN
     assert withdrawn.probability < opened.probability
-    assert withdrawn.rationale == "Withdrawn, as this changed from 6 to -6: log odds of an error, by the words."
+    assert withdrawn.rationale == f"Withdrawn, as {reason}."
     assert [evidence.value for evidence in withdrawn.evidence] == [-6.0]
 
 

@@ -10,7 +10,7 @@ from norm_monitor.context.exchange import Exchange, ExchangeStage
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.scene import History, exchange_of
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import Watched, at, robot, user, window_of
+from tests.norm_monitor.encounter_talk import Watched, at, robot, scene_of, user, when_given, window_of
 
 GERMAN = [
     *robot(0, 3, "Guten Tag, was kann ich für Sie tun und wie geht es Ihnen heute?"),
@@ -137,6 +137,13 @@ def test_a_complaint_tells_of_the_turn_before_it(meaning: EncoderMatcher) -> Non
 def test_a_turn_belongs_to_the_words_around_it(talk: list[Entry], exchanges: list[Exchange]) -> None:
     scene = History().scene(window_of(talk, 30))
     assert [exchange_of(scene, turn) for turn in scene.robot_turns] == exchanges
+
+
+@pytest.mark.parametrize("until_s", [7.5, 9, 11])
+def test_finished_words_of_the_next_turn_stay_known_while_the_robot_goes_on(until_s: float) -> None:
+    talk = [*robot(0, 2, "It is late."), *user(3, 4, "Oh."), *robot(5, 7, "Indeed."), *robot(7.6, 10, "Good night.")]
+    scene = scene_of([entry for entry in talk if when_given(entry) < at(until_s)], until_s)
+    assert exchange_of(scene, scene.robot_turns[0]).then == "Indeed." + (" Good night." if until_s > 10 else "")
 
 
 @pytest.mark.parametrize(("forgets", "before"), [(False, "My secret is the blue suitcase."), (True, "")])

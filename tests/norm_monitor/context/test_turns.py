@@ -126,6 +126,13 @@ def test_a_robot_that_starts_anew_has_ended_what_it_said_before() -> None:
         (find_last_question, "Where do I pay?", ["Hi. How are you? I came by bus. Where do I pay? Thanks."]),
         (clauses, ("See you", "good night."), ["See you, and good night."]),
         (clauses, (), ["No commas here."]),
+        (
+            sentences,
+            ("Where is Mr. Fuller?", "Ask Mrs. Li or Dr. Ito."),
+            ["Where is Mr. Fuller? Ask Mrs. Li or Dr. Ito."],
+        ),
+        (sentences, ("It is 2.50 euros.", "I pay by card."), ["It is 2.50 euros. I pay by card."]),
+        (sentences, ("I need a dr.",), ["I need a dr."]),
     ],
 )
 def test_wording_in_both_languages(function: Callable[[str], Any], expected: Any, texts: list[str]) -> None:
