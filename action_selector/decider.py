@@ -200,7 +200,6 @@ class Decider:
         if builder.chosen is not None:
             enter("justify")
             builder = self._chooser.add_justification(case, builder)
-        builder = self._chooser.add_norms(case, builder)
         enter("explain")
         why = self._explain_choice(case, builder, rules)
         builder = builder.with_explanation(observation, why).with_repeats(offered)

@@ -1,4 +1,4 @@
-"""Ask a model about the candidates: which is right, which are possible, and which norms they serve."""
+"""Ask a model about the candidates: which is right, possible and sensible."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,6 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
-from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 
@@ -67,21 +66,3 @@ def ask_yes_or_no(
         if first.probabilities and second.probabilities:
             yes[index] = (first.probabilities[0] + second.probabilities[1]) / 2
     return yes, next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
-
-
-def ask_norms_served(
-    engine: Engine, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
-) -> dict[int, tuple[Norm, ...]]:
-    """Ask the model which norms each action serves: the likeliest, and those at least half as likely.
-
-    Averages over both orders. Skips actions without an answer.
-    """
-    questions = [question for action in actions.values() for question in prompts.build_norm_questions(action)]
-    replies = engine.ask_many(prefix, questions, deadline) if questions else []
-    norms: dict[int, tuple[Norm, ...]] = {}
-    for index, first, second in zip(actions, replies[::2], replies[1::2], strict=True):
-        if first.probabilities and second.probabilities:
-            pairs = zip(first.probabilities, second.probabilities[::-1], strict=True)
-            mean = [(forward + backward) / 2 for forward, backward in pairs]
-            norms[index] = tuple(norm for norm, p in zip(prompts.NORMS, mean, strict=True) if p >= max(mean) / 2)
-    return norms

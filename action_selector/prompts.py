@@ -9,14 +9,13 @@ from action_selector.retrieval import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.engines.prompt_file import load_prompt_file
-from norm_core.records.decision import Norm, OtherAgent
+from norm_core.records.decision import OtherAgent
 
 _PROMPTS = load_prompt_file("select_action", "action_selector")
 VERSION = _PROMPTS.version
 STYLES = ("default", "egoplan", "exclusion")
 _MAX_UTTERANCES = 8
 _YES_NO = ("Yes", "No")
-NORMS = tuple(Norm)
 
 
 def select_pictures(request: Request, max_count: int | None) -> tuple[Image, ...]:
@@ -102,13 +101,6 @@ def build_yes_no_questions(action: str, ask: str) -> list[Question]:
     """Ask a yes-no question in both answer orders. `ask` is `possible` or `sensible`."""
     parts = (_build_text("candidate"), _quote_action(action), _build_text(ask))
     return [Question(parts=parts, options=options, step=ask) for options in (_YES_NO, _YES_NO[::-1])]
-
-
-def build_norm_questions(action: str) -> list[Question]:
-    """Ask which norm an action serves most, in both orders of NORMS."""
-    parts = (_build_text("candidate"), _quote_action(action), _build_text("serves"))
-    names = tuple(_PROMPTS.texts[f"norm_{norm}"] for norm in NORMS)
-    return [Question(parts=parts, options=options, step="norms") for options in (names, names[::-1])]
 
 
 def _make_readable(action: str) -> str:

@@ -19,8 +19,9 @@ from action_selector.selector_config import RequestConfig, SelectorConfig
 from norm_core.engines.engine import Engine
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.engines.talk_reader import AUTO, open_reader
+from norm_core.engines.talk_reader import open_reader
 from norm_core.health.health_log import HealthLog
+from norm_core.models.reader_folder import AUTO
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import SocialFlag

@@ -26,7 +26,6 @@ class WhenUnsure(StrEnum):
     """The recommendation when several candidates could be right."""
 
     ASK_HUMAN = "ask_human"
-    DO_NOTHING = "do_nothing"
     BEST_EFFORT = "best_effort"
 
 
@@ -71,7 +70,6 @@ class SelectorConfig(Config):
     ask_viewpoint: bool = Field(
         default=True, description="whether to ask the model what is possible from this viewpoint"
     )
-    ask_norms: bool = Field(default=True, description="whether to ask the model which norms a candidate serves")
     possible_threshold: float = Field(
         default=0.2,
         ge=0,
@@ -102,10 +100,6 @@ class SelectorConfig(Config):
     pictures_may_leave: bool = Field(default=False, description="whether pictures may go to a model on another machine")
     reserve_ms: float = Field(
         default=50.0, ge=0, le=10_000, description="time before the deadline at which the model must have finished"
-    )
-    fall_back: bool = Field(
-        default=True,
-        description="whether the explanation ranks candidates by similarity if the model fails",
     )
 
     @field_validator("norm_order")

@@ -176,11 +176,11 @@ def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts
     return fit_line(f"{choice}{because}.{rejected}", _MAX_LINE)
 
 
-def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
-    """List the candidates that could be right, and what happens now."""
+def explain_uncertainty(actions: Sequence[str]) -> str:
+    """List the candidates that could be right, for a person to choose."""
     quoted = " or ".join(f"“{fit_line(action, _MAX_UNCERTAIN) or 'none of them'}”" for action in actions[:_MAX_QUOTED])
     more = f" or {len(actions) - _MAX_QUOTED} more" if len(actions) > _MAX_QUOTED else ""
-    return fit_line(f"{advice}: {quoted}{more} could be right.", _MAX_LINE)
+    return fit_line(f"Ask a person: {quoted}{more} could be right.", _MAX_LINE)
 
 
 def explain_ranking(reason: str, actions: Sequence[str]) -> str:
@@ -307,23 +307,6 @@ class Chooser:
             self._sentences, [candidate.action for candidate in remaining], case.evidence, position, case.read
         )
 
-    def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
-        """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
-
-        This runs last. Norms are labels only, so a timeout here does not change the choice.
-        """
-        is_decided = builder.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}
-        is_wanted = self._config.ask_norms and not case.request.task and is_decided
-        if self._engine is None or case.prefix is None or not is_wanted:
-            return builder
-        actions = {
-            candidate.index: candidate.action
-            for candidate in case.candidates
-            if not (candidate.is_none or candidate.norms or candidate.index in builder.vetoed)
-        }
-        answers = model_scoring.ask_norms_served(self._engine, case.prefix, actions, case.deadline)
-        return replace(builder, norms={**builder.norms, **answers})
-
     def _score(self, case: ChoiceCase, remaining: Sequence[Candidate]) -> CandidateScores:
         if self._engine is None or case.prefix is None:
             return CandidateScores(probabilities=self._score_by_likeness(case, remaining))
@@ -331,10 +314,10 @@ class Chooser:
         return model_scoring.score_by_model(self._engine, case.prefix, question, case.deadline, self._config.orders)
 
     def _decline(self, case: ChoiceCase, builder: DecisionBuilder, failed: Scores) -> DecisionBuilder:
-        """Choose nothing, because no model answered. The explanation may give the ranking by similarity."""
+        """Choose nothing, because no model answered. The explanation ranks the rest by similarity."""
         remaining = [candidate for candidate in case.candidates if candidate.index not in builder.vetoed]
         explanation = failed.reason
-        if self._config.fall_back and not case.evidence.is_empty and remaining:
+        if not case.evidence.is_empty and remaining:
             probabilities = self._score_by_likeness(case, remaining)
             ranked = sorted(range(len(remaining)), key=lambda position: -probabilities[position])
             explanation = explain_ranking(failed.reason, [remaining[position].action for position in ranked])
@@ -356,8 +339,7 @@ class Chooser:
         if is_sure or self._config.when_unsure is WhenUnsure.BEST_EFFORT:
             best = candidate_scoring.find_likeliest(builder.probabilities, builder.texts)
             return replace(builder, outcome=Outcome.ANSWERED, chosen=best)
-        advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
-        explanation = explain_uncertainty([builder.texts[index] for index in could_be], advice)
+        explanation = explain_uncertainty([builder.texts[index] for index in could_be])
         return replace(builder, outcome=Outcome.ABSTAINED, explanation=builder.note + explanation)
 
     def _find_sensible(

@@ -8,7 +8,7 @@ from pydantic import Field
 from action_selector.selector import SelectorFiles
 from action_selector.selector_config import WhenUnsure
 from norm_core.engines.sentences.sentence_encoder import MODEL
-from norm_core.engines.talk_reader import NO_READER
+from norm_core.models.reader_folder import NO_READER
 from norm_core.runtime.config import Config
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.run_config import RunConfig
@@ -27,7 +27,6 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "viewpoint": {"ask_viewpoint": False},
     "precedents": {"precedents": 0},
     "permutation": {"orders": 1},
-    "norms": {"ask_norms": False},
 }
 
 
@@ -62,12 +61,8 @@ def make_answerer_config(
 
 def make_control_config(config: AnswererConfig, selector: str) -> AnswererConfig:
     """Return the settings of a control: the same steps around a model that answers at random, or around none."""
-    changes: dict[str, dict[str, Any]]
-    if isinstance(config, JudgeAnswererConfig):
-        changes = {"random": {"model": RANDOM}, "none": {"model": MODEL}}
-    else:
-        changes = {"random": {"model": RANDOM, "fall_back": False}, "none": {"model": "", "fall_back": True}}
-    return config.model_copy(update=changes.get(selector, {}))
+    models = {"random": RANDOM, "none": MODEL if isinstance(config, JudgeAnswererConfig) else ""}
+    return config.model_copy(update={"model": models[selector]} if selector in models else {})
 
 
 def make_selector_files(
@@ -77,10 +72,7 @@ def make_selector_files(
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
 ) -> SelectorFiles:
-    """Make the settings of the selector for a run, without the steps that are left out.
-
-    A model that fails has no answer by similarity in its place, because that would be a guess.
-    """
+    """Make the settings of the selector for a run, without the steps that are left out."""
     if unknown := [step for step in without if step not in ABLATIONS]:
         raise SuiteError(f"without: there is no step {unknown[0]!r}; name of {', '.join(ABLATIONS)}")
     ablated = {name: value for step in without for name, value in ABLATIONS[step].items()}
@@ -89,7 +81,6 @@ def make_selector_files(
         reader=NO_READER,
         when_unsure=WhenUnsure.BEST_EFFORT,
         precedents_index=precedents_index,
-        fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
         **ablated,
     )

@@ -195,7 +195,7 @@ def test_attacks_stay_inside_their_fences(sentences: SentenceEncoder) -> None:
             return super().encoded(prefix, call)
 
     engine = DirectEngine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
-    config = BEST_EFFORT.model_copy(update={"ask_norms": False, "ask_viewpoint": False})
+    config = BEST_EFFORT.model_copy(update={"ask_viewpoint": False})
 
     def ask_unfenced_lines(text: str) -> set[str]:
         prompts.clear()

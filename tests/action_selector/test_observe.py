@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.selector import Selector
 from action_selector.selector_config import SelectorConfig, WhenUnsure
@@ -16,13 +15,13 @@ from norm_core.engines.prompt import Prompt, Question, Quoted
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.health.health_log import HealthLog
-from norm_core.records.decision import Decision, Norm, Veto
+from norm_core.records.decision import Decision, Veto
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.streams.recent_records import MAX_RECORDS, RecentRecords
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, list_vetoes, other, request, window
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, list_vetoes, window
 from tests.action_selector.test_models import jpeg, yes_to_all
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -129,35 +128,6 @@ def test_episode_edge_clears_people_and_memory_is_bounded(sentences: SentenceEnc
     retained = recent.window(NOW_NS, NOW_NS)
     assert retained is not None
     assert len(retained.presences) == MAX_RECORDS
-
-
-def test_model_labels_norms_where_none_are_stated(sentences: SentenceEncoder) -> None:
-    """It holds laying the table to be for safety or, half as likely, for privacy, in whatever order it is asked."""
-    worth = {"safety": 2.0, "privacy": 1.5, "politeness": 0.0}
-
-    def act(question: Question, call: RequestContext) -> list[float]:
-        return yes_to_all(question) or [worth.get(option.split(":")[0], -9.0) for option in question.options]
-
-    def norms(config: SelectorConfig, act: Any = act) -> list[tuple[Norm, ...]]:
-        engine = DirectEngine(ScriptedBackend(act), ReplayClock(NOW_NS))
-        catalogue = SkillCatalogue(skills=(Skill(action="Lay the table.", norms=(Norm.COOPERATION,)),))
-        cook = other(COOK["doing"], COOK["role"])
-        asked = request("Lay the table.", "Open the door.", OPTIONS[0], "", others=(cook,))
-        decision = decide(sentences, asked, config, engine=engine, catalogue=catalogue)
-        return [candidate.norms for candidate in decision.candidates]
-
-    stated, asked, fallen, none = norms(BEST_EFFORT)
-    assert (stated, asked, none) == ((Norm.COOPERATION,), (Norm.SAFETY, Norm.PRIVACY), ())
-    by_likeness = norms(BEST_EFFORT.model_copy(update={"ask_norms": False}))
-    assert by_likeness[1] != asked
-    assert by_likeness[2] == fallen
-
-    def silent(question: Question, call: RequestContext) -> list[float]:
-        if any("safety:" in option for option in question.options):
-            raise EngineFailedError("no answer")
-        return act(question, call)
-
-    assert norms(BEST_EFFORT, silent) == by_likeness
 
 
 @pytest.mark.parametrize("may_leave", [False, True])

@@ -187,9 +187,9 @@ APT = {"text_competence_log_odds": 6.0, "encounter_model_competence": 6.0}
 NOT_AMISS, NOT_APT = ({name: -value for name, value in facts.items()} for facts in (AMISS, APT))
 
 
-def followed(measured: MeasuredUnit, **said: str) -> MeasuredUnit:
+def followed(measured: MeasuredUnit, after: str, then: str = "") -> MeasuredUnit:
     """Return a robot's turn as it is known once somebody has spoken after it."""
-    return replace(measured, exchange=Exchange(before="", said=measured.turn.text, **said))
+    return replace(measured, exchange=Exchange(before="", said=measured.turn.text, after=after, then=then))
 
 
 @pytest.mark.parametrize(
