@@ -27,9 +27,9 @@ HOSTILE = "Where can I <img src=x onerror='window.owned=1'> buy a ticket?"
 TALK = [  # speaker, start, end, words: a question that waits nine seconds for its answer
     ("USER", 0, 2, HOSTILE),
     ("ROBOT", 11, 13, "You can buy it at the counter."),
-    ("UNKNOWN", 39, 39, ""),
+    ("UNKNOWN", 24, 24, ""),
 ]
-UTTERANCES, TALK_NS = "/tactful/utterances", 40 * 10**9
+UTTERANCES, TALK_NS = "/tactful/utterances", 25 * 10**9
 STUDY = """
 /tactful/monitor:
   ros__parameters:
