@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
-from scoring.quantiles import poisson_interval, t_quantile
+from scoring.quantiles import t_quantile
 from study_desk.analysis.study_tables import Row, StudyTables
 
 # The minutes that a rate is for.
@@ -61,8 +61,7 @@ def estimate_rate_by_unit(counts: Mapping[int, float], minutes: Mapping[int, flo
     if len(units) < MIN_UNITS:
         return rate
     if not events:
-        low, high = (bound / length * _RATE_MINUTES for bound in poisson_interval(events))
-        return replace(rate, low=low, high=high)
+        return replace(rate, low=0.0, high=-math.log(0.025) / length * _RATE_MINUTES)  # exact of a Poisson count
     variance = sum(deviation**2 for deviation in _compute_deviations(counts, minutes).values())
     low, high = _compute_interval(rate.rate, max(variance, 1 / events), len(units))
     return replace(rate, low=low, high=high, dispersion=variance * events)

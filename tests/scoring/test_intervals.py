@@ -10,7 +10,7 @@ from scoring.f1 import class_f1, count_confusions, macro_f1
 from scoring.figures import bootstrap, estimate_difference, estimate_grade, estimate_share
 from scoring.intervals import draw_clusters, percentile_interval, wilson_interval
 from scoring.probabilities import brier_score, expected_calibration_error
-from scoring.quantiles import poisson_interval, t_quantile
+from scoring.quantiles import t_quantile
 
 
 def test_a_bootstrap_is_as_wide_as_the_standard_error() -> None:
@@ -66,16 +66,3 @@ def test_calibration_by_hand() -> None:
 def test_student_t(freedom: int, expected: float) -> None:
     assert t_quantile(0.975, freedom) == pytest.approx(expected, rel=1e-9)
     assert t_quantile(0.025, freedom) == pytest.approx(-expected, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("count", "low", "high"),
-    [
-        (0, 0.0, -math.log(0.025)),
-        (1, 0.025317807984289876, 5.571643390938898),
-        (7, 2.8143630515198654, 14.422675361702376),
-        (250, 219.9679956309373, 282.98770504231607),
-    ],
-)
-def test_exact_poisson_interval(count: int, low: float, high: float) -> None:
-    assert poisson_interval(count) == pytest.approx((low, high), rel=1e-9, abs=1e-12)
