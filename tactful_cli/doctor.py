@@ -137,7 +137,8 @@ def _interfaces() -> str:
     defined = {name: [field for field, _ in typestore().fielddefs[type_name][1]] for name, type_name in types.items()}
     if stale := [name for name in types if built[name] != defined[name]]:
         raise CheckError(f"built before {', '.join(stale)} changed", fix)
-    return f"{count_of(len(types), 'message')} as in {_short(find_interfaces_folder())}"
+    folder = find_interfaces_folder()
+    return f"{count_of(len(types), 'message')} as in {folder.relative_to(ROOT) if ROOT in folder.parents else folder}"
 
 
 def _dds_round_trip() -> str:
@@ -265,7 +266,3 @@ def _run_python(code: str, *, fix: str) -> str:
 
 def _last_line(text: str) -> str:
     return next(reversed(text.strip().splitlines()), "it said nothing")
-
-
-def _short(path: Path) -> str:
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

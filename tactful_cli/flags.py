@@ -129,8 +129,9 @@ class LaterJudge:
 
 def show_flag(flag: SocialFlag, start_ns: int, *, explained: bool) -> None:
     """Print one flag like a coder's note."""
-    out.print(_line(flag, start_ns))
-    for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *_instead(flag)]:
+    out.print(f"[bold]{_times(flag, start_ns)}[/]  {_judgement(flag)}")
+    instead = [f"Instead: {flag.correction}"] if flag.correction else []
+    for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *instead]:
         out.print(f"          {escape(line)}")
 
 
@@ -168,23 +169,15 @@ def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
     return f"{minutes:.1f}", str(errors), str(competences), "" if rate is None else f"{rate:.0f}"
 
 
-def _line(flag: SocialFlag, start_ns: int) -> str:
-    return f"[bold]{_times(flag, start_ns, 6)}[/]  {_judgement(flag)}"
-
-
-def _times(flag: SocialFlag, start_ns: int, width: int = 0) -> str:
+def _times(flag: SocialFlag, start_ns: int) -> str:
     end = " on" if flag.offset_ns is None else f"-{ns_to_s(flag.offset_ns - start_ns):.1f}"
-    return f"{ns_to_s(flag.onset_ns - start_ns):{width}.1f}{end} s"
+    return f"{ns_to_s(flag.onset_ns - start_ns):6.1f}{end} s"
 
 
 def _judgement(flag: SocialFlag) -> str:
     colour = "red" if flag.polarity is Polarity.ERROR else "green"
     kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
     return f"[{colour}]{kind}[/]  {', '.join(to_words(attribute.value) for attribute in flag.attributes)}"
-
-
-def _instead(flag: SocialFlag) -> list[str]:
-    return [f"Instead: {flag.correction}"] if flag.correction else []
 
 
 app = make_app()

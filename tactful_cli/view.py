@@ -74,7 +74,8 @@ class LiveControls:
             version = (status.instance_id, status.config_sha256)
             if version != self._known or not self._values:
                 self._known = version
-                self._ask()
+                with suppress(OSError):  # as above
+                    self._asked = self._stream.send({"get": [SENSITIVITY, MUTED, LOG]})
 
     def set_sensitivity(self, name: str) -> str:
         """Set the sensitivity; return why it was not done, or nothing."""
@@ -97,10 +98,6 @@ class LiveControls:
         if not problem:
             self._take_values({**self._values, name: value})
         return problem
-
-    def _ask(self) -> None:
-        with suppress(OSError):  # the process starts again, and the next heartbeat asks again
-            self._asked = self._stream.send({"get": [SENSITIVITY, MUTED, LOG]})
 
     def _take_values(self, values: dict[str, Any]) -> None:
         self._values = values

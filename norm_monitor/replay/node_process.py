@@ -49,8 +49,8 @@ def claim_domain() -> Iterator[int]:
 def _lock_domain() -> Iterator[int]:
     """Yield a domain while its lock is held. Raises NoDomainError if every domain is in use."""
     # The domain that was left the longest ago comes first, because nodes of a killed run take a moment to end.
-    for domain in sorted(DOMAINS, key=lambda domain: _read_last_use_s(_lock_path(domain))):
-        path = _lock_path(domain)
+    paths = [(domain, _lock_path(domain)) for domain in DOMAINS]
+    for domain, path in sorted(paths, key=lambda pair: pair[1].stat().st_mtime if pair[1].exists() else 0.0):
         # Reading suffices: another user may have made the file, and let nobody else write.
         with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
             try:
@@ -68,10 +68,6 @@ def _lock_domain() -> Iterator[int]:
 
 def _lock_path(domain: int) -> Path:
     return Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
-
-
-def _read_last_use_s(path: Path) -> float:
-    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def has_room() -> bool:

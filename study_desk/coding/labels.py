@@ -155,16 +155,15 @@ def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent
 
 
 def _compare_group(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
-    opinions = tuple(_make_opinion(label) for _, label in sorted(group.items()))
+    opinions = tuple(
+        Opinion(**{column.name: getattr(label, column.name) for column in fields(Opinion)})
+        for _, label in sorted(group.items())
+    )
     return ComparedEvent(
         label_id=sha256_of([to_plain(opinion) for opinion in opinions])[:16],
         opinions=opinions,
         missing=tuple(coder for coder in coders if coder not in group),
     )
-
-
-def _make_opinion(label: Label) -> Opinion:
-    return Opinion(**{column.name: getattr(label, column.name) for column in fields(Opinion)})
 
 
 def make_label(opinion: Opinion) -> Label:

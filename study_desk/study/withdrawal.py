@@ -130,13 +130,9 @@ def _note_in_study(study: Study, withdrawal: Withdrawal, clock: Clock) -> None:
 
 def _note_in_log(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
     """Note in a log that a withdrawal is carried out there, unless it is noted."""
-    if not _is_noted(log, withdrawal):
+    if withdrawal not in [entry.record for entry in read(log).entries]:
         with StudyLog.resume(log, clock) as writer:
             writer.append(withdrawal, 0)
-
-
-def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:
-    return withdrawal in [entry.record for entry in read(log).entries]
 
 
 def _plan_erasures(

@@ -50,7 +50,8 @@ class SentenceEncoder:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one unit vector per sentence as a row, independent of the other sentences in the batch."""
-        texts = [_clean_sentence(sentence) for sentence in sentences]
+        # The beginning of each sentence, with lone surrogates replaced.
+        texts = [sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for sentence in sentences]
         with self._lock:
             if new_texts := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
                 # Copied, because a view of one row would keep the whole table in memory.
@@ -87,11 +88,6 @@ class SentenceEncoder:
 def _load_model(resources: Path) -> SentenceModel:
     """Load the model that all encoders of this process share."""
     return SentenceModel(resources)
-
-
-def _clean_sentence(sentence: str) -> str:
-    """Return the beginning of a sentence, with lone surrogates replaced."""
-    return sentence[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 class SentenceVectors(Protocol):

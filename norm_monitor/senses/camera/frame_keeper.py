@@ -107,7 +107,8 @@ class Sampler:
     def _detect_gap(self, step: _Step) -> None:
         """Count a gap that this step is, or that it shows the step before to be."""
         if self._spans_ns:
-            interval_ns = self._estimate_interval_ns()
+            # The interval of the camera, despite jitter, lost frames and a single irregular pair.
+            interval_ns = self._sorted_spans_ns[:2][-1] / _SPAN_INTERVALS
             # After a frame that was only late, the next one comes correspondingly sooner.
             if self._suspect and self._suspect.length_ns + step.length_ns > (_GAP_INTERVALS + 1) * interval_ns:
                 self._count_gap(self._suspect)
@@ -121,10 +122,6 @@ class Sampler:
             insort(self._sorted_spans_ns, self._spans_ns[-1])
             if len(self._spans_ns) > _MAX_INTERVALS - _SPAN_INTERVALS + 1:
                 del self._sorted_spans_ns[bisect_left(self._sorted_spans_ns, self._spans_ns.popleft())]
-
-    def _estimate_interval_ns(self) -> float:
-        """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
-        return self._sorted_spans_ns[:2][-1] / _SPAN_INTERVALS
 
     def _count_gap(self, step: _Step) -> None:
         """Count a gap; it is a fault where a period lacks its frame."""

@@ -113,17 +113,12 @@ def _check_names(names: Sequence[str]) -> None:
             raise HostError(f"nodes: there is no node {name!r}; {remedy}", EXIT_BAD_INPUT)
 
 
-def _check_parameter_files(argv: Sequence[str]) -> None:
-    """Raise ConfigError for a file that ROS refused with the message of a C parser."""
-    for file in find_parameter_files(argv):
-        load_yaml(file)
-
-
 def _remove_ros_args(argv: list[str]) -> list[str]:
     try:
         return list(remove_ros_args(argv)[1:])
     except Exception as error:  # rclpy raises bare RuntimeErrors and RCLErrors of a private module here
-        _check_parameter_files(argv)
+        for file in find_parameter_files(argv):
+            load_yaml(file)  # names the fault of a file that ROS refused with the message of a C parser
         problem = str(error).partition(", at /")[0].strip()  # what follows is a line in the source of ROS
         raise HostError(f"--ros-args: the arguments after it cannot be used: {problem}", EXIT_BAD_INPUT) from error
 

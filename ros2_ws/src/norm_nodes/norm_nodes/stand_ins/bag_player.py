@@ -12,7 +12,6 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rosgraph_msgs.msg import Clock
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import message_type
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health, MonitorStatus
@@ -32,11 +31,6 @@ SETTLED_S = 0.5
 ACKNOWLEDGED_WITHIN_S = 10.0
 ACKNOWLEDGED_POLL = Duration(seconds=0.05)
 POLL_S = 0.02
-
-
-def _is_health_of_nodes(topic: BagTopic) -> bool:
-    """Return whether a topic has the health of recorded nodes, which would be mistaken for that of running ones."""
-    return topic.type_name == message_type(MonitorStatus) or topic.topic == DIAGNOSTICS_TOPIC
 
 
 class PlayerConfig(Config):
@@ -74,7 +68,8 @@ class BagPlayer(PublisherNode[PlayerConfig]):
         except BagError as error:
             raise ConfigError(str(error)) from error
         for summary in self._reader.topics:
-            if _is_health_of_nodes(summary):
+            # The health of recorded nodes would be mistaken for that of running ones.
+            if summary.type_name == message_type(MonitorStatus) or summary.topic == DIAGNOSTICS_TOPIC:
                 self.get_logger().info(f"{summary.topic}: not played, because it is about the nodes of the recording")
                 continue
             try:

@@ -71,17 +71,15 @@ class TopicSurvey:
             {
                 "name": topic,
                 "types": self._find_types(topic),
-                "publishers": sorted(_format_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
-                "reliable": all(
-                    end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
-                    for end in self._node.get_publishers_info_by_topic(topic)
-                ),
+                "publishers": sorted(f"{end.node_namespace.rstrip('/')}/{end.node_name}" for end in publishers),
+                "reliable": all(end.qos_profile.reliability == ReliabilityPolicy.RELIABLE for end in publishers),
                 "speech_content": _find_speech_content(self._find_types(topic)),
                 "rate_hz": _compute_rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
                 "sound_values": self._sound_values.get(topic, 0),
                 "sound_s": _compute_length_s(self._arrivals_s.get(topic, [])),
             }
             for topic in sorted(self._find_published())
+            for publishers in (self._node.get_publishers_info_by_topic(topic),)
         ]
 
     def _find_published(self) -> list[str]:
@@ -157,10 +155,6 @@ def _find_speech_content(types: list[str]) -> str | None:
         return detect_speech_content(message_class(types[0])())
     except (ImportError, ValueError, IndexError):
         return None
-
-
-def _format_name(endpoint: Any) -> str:
-    return f"{endpoint.node_namespace.rstrip('/')}/{endpoint.node_name}"
 
 
 if __name__ == "__main__":
