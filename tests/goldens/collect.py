@@ -28,11 +28,11 @@ from sim_replays.items.run_config import RunConfig
 from sim_replays.monitor_bench.script_driver import SensedEncounter, make_script_records
 from sim_replays.runs.players import open_players
 from sim_replays.runs.robot_config import ENCODER, make_selector_files
-from sim_replays.session_replay import replay_in_process
 from sim_replays.suites.suite import make_suite_items
 from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 from tests.session_parity import items
+from tests.session_replay import replay_in_process
 from tests.study_session import write_log
 
 ROOT = Path(__file__).resolve().parents[2]

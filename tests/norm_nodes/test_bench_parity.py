@@ -21,13 +21,13 @@ from norm_monitor.replay.node_driver import FLAGS, TransportError, play_over_dds
 from sim_replays.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.players import open_players
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig, make_selector_files
-from sim_replays.session_replay import replay_in_process
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
 from tests.node_records import camera_frame
 from tests.norm_core.engines.fake_server import describe_model, serving
 from tests.sensed_bag import write_sensed
 from tests.session_parity import first_differing_output, items
+from tests.session_replay import replay_in_process
 
 pytestmark = pytest.mark.ros
 

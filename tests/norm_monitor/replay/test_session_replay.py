@@ -15,8 +15,8 @@ from norm_monitor.encounters.library import find, read
 from norm_monitor.replay import node_process
 from norm_monitor.replay.node_driver import WINDOWS
 from norm_monitor.replay.node_process import MIDDLEWARE, claim_domain, has_room
-from sim_replays.session_replay import replay_in_process
 from tests.sensed_bag import write_sensed
+from tests.session_replay import replay_in_process
 
 
 def test_overlapping_words_belong_to_the_window_they_begin_in(tmp_path: Path) -> None:
