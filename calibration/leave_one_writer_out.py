@@ -123,27 +123,41 @@ def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[En
     ]
 
 
+def find_readers_by_writer(folders: Iterable[Path]) -> dict[str, str]:
+    """Return by writer the folder of a talk reader that was taught without the writer's encounters."""
+    folder_by_writer: dict[str, str] = {}
+    for folder in folders:
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise TactfulError(f"{folder}: holds no talk reader; make one with calibration.talk_reader.train")
+        folder_by_writer |= dict.fromkeys(json.loads(manifest.adapter.get("without", "[]")), str(folder))
+    return folder_by_writer
+
+
 def collect(  # noqa: PLR0917
     chosen: Sequence[EncounterSource],
     cache_folder: Path,
     jobs: int = 0,
     follow: Callable[[Iterable[MeasuredEncounter]], Iterable[MeasuredEncounter]] = iter,
     answers: Mapping[str, BatchAnswers] | None = None,
-    readers: Sequence[Path] = (),
+    readers: Mapping[str, str] | None = None,
 ) -> list[MeasuredEncounter]:
     """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached.
 
-    A judge attends where its answers about an encounter are given. Of several talk readers, each encounter gets one
-    that was taught without its writer.
+    A judge attends where its answers about an encounter are given, and a talk reader where its writer has one.
     """
-    work = partial(_collect_one, cache_folder=cache_folder, answers=answers or {}, readers=_by_writer(chosen, readers))
+    work = partial(_collect_one, cache_folder=cache_folder, answers=answers or {}, readers=readers or {})
     with ProcessPoolExecutor(jobs or os.cpu_count()) as pool:
         return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
 
-def folds(material: TrainingSet, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:
-    """Fit the weights once without each writer."""
-    return [_fold(material, writer) for writer in track(sorted(set(material.writers)))]
+def folds(
+    material: TrainingSet,
+    track: Callable[[Sequence[str]], Iterable[str]] = iter,
+    real: Sequence[LabelledUnit] = (),
+) -> list[Fold]:
+    """Fit the weights once without each writer, with the units of people with a real robot beside."""
+    return [_fold(material, writer, real) for writer in track(sorted(set(material.writers)))]
 
 
 def everyone(material: TrainingSet) -> Rows:
@@ -263,29 +277,14 @@ def _over_writers(
     return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 
-def _fold(material: TrainingSet, writer: str) -> Fold:
+def _fold(material: TrainingSet, writer: str, real: Sequence[LabelledUnit]) -> Fold:
     within = np.flatnonzero(material.writers != writer)
     out = np.flatnonzero(material.writers == writer)
     return Fold(
         writer=writer,
-        model=fit_unit_model(material, within, {"without": writer}),
+        model=fit_unit_model(material, within, {"without": writer}, real),
         units=tuple(material.seen(within, out).values()),
     )
-
-
-def _by_writer(chosen: Sequence[EncounterSource], folders: Sequence[Path]) -> dict[str, str]:
-    """Return by writer the folder of a talk reader that was taught without the writer's encounters."""
-    if not folders:
-        return {}
-    without: dict[str, str] = {}
-    for folder in folders:
-        manifest = read_manifest(folder)
-        if manifest is None:
-            raise TactfulError(f"{folder}: holds no talk reader; make one with calibration.talk_reader.train")
-        without |= dict.fromkeys(json.loads(manifest.adapter.get("without", "[]")), str(folder))
-    if missing := sorted({source.writer for source in chosen} - set(without)):
-        raise TactfulError(f"--reader: no reader was taught without {', '.join(missing)}; teach one (--without)")
-    return without
 
 
 @cache

@@ -22,17 +22,22 @@ from calibration.leave_one_writer_out import (
     EvaluationRow,
     collect,
     everyone,
+    find_readers_by_writer,
     folds,
     shipped_sources,
 )
-from norm_core.engines.talk_reader import TalkReader
+from calibration.real_robots.scout import coded_stretches
+from calibration.unit_examples import LabelledUnit
+from norm_core.engines.talk_reader import NO_READER, TalkReader
 from norm_core.files.data_files import shipped_file
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import read_checkout_commit
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
 from norm_monitor.context.exchange import SEEN
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import BenchSource
 
@@ -52,7 +57,11 @@ def measure(  # noqa: PLR0917
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     readers: Annotated[
         list[Path] | None,
-        typer.Option("--reader", help="Folder of a talk reader; of several, one taught without the writer is taken."),
+        typer.Option("--reader", help="Folder of a talk reader. Only writers that it was not taught are measured."),
+    ] = None,
+    scout: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line: fit on these people too."),
     ] = None,
 ) -> None:
     """Measure the monitor on each writer by weights fitted without that writer, and print the figures as JSON."""
@@ -61,8 +70,14 @@ def measure(  # noqa: PLR0917
     sizes = {TalkReader.open(folder, verify=False).manifest.size for folder in readers or ()}
     if len(sizes) > 1:
         raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
+    readers_by_writer = find_readers_by_writer(readers or ())
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
-    chosen = [source for by in sources for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
+    chosen = [
+        source
+        for by in sources
+        for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)
+        if not readers or source.writer in readers_by_writer
+    ]
     writers = len({source.writer for source in chosen})
     _err.print(f"{len({source.encounter.id for source in chosen})} encounters by {writers} writers")
     collected = collect(
@@ -70,17 +85,24 @@ def measure(  # noqa: PLR0917
         cache_folder,
         jobs,
         lambda some: track(some, "running the monitor", total=len(chosen), console=_err),
-        readers=readers or (),
+        readers=readers_by_writer,
     )
     measured = CrossValidation(chosen, collected)
+    real = _units_of_people(scout, readers or ()) if scout else []
     rows = measured.rows(
-        folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err))
+        folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err), real)
     )
     print(to_json({"rows": rows}))
     log_evaluation([_logged(row, why) for row in rows])
     _err.print(f"{len(rows)} rows were added to {LOG.name}")
     if write:
-        _write(measured, readers or ())
+        _write(measured, readers or (), real)
+
+
+def _units_of_people(scout: Path, readers: Sequence[Path]) -> list[LabelledUnit]:
+    matcher = EncoderMatcher.shipped(str(readers[0]) if readers else NO_READER, remembered=50_000)
+    stretches = coded_stretches(scout, matcher, ThresholdTable.shipped())
+    return [unit for stretch in track(stretches, "SCOUT", console=_err, total=60) for unit in stretch.units]
 
 
 def log_evaluation(rows: Sequence[Mapping[str, object]]) -> None:
@@ -121,19 +143,21 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
 
 
-def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
+def _write(measured: CrossValidation, readers: Sequence[Path], real: Sequence[LabelledUnit]) -> None:
     digest = sha256_of(sorted({source.encounter.sha256() for source in measured.chosen}))
     fitted_on = {
         "encounters": digest,
         "from": ", ".join(sorted({source.part.source for source in measured.chosen})),
         "writers": ", ".join(sorted({source.writer for source in measured.chosen} - {EARLIER})),
     }
+    if real:
+        fitted_on["units of people with SCOUT's robot"] = str(len(real))
     opened = [TalkReader.open(folder) for folder in readers]
     if opened:
         fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)
     written = SHIPPED_BY_READER[opened[0].manifest.size] if opened else SHIPPED
-    write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
+    write_artefact(fit_unit_model(measured.material, rows, fitted_on, real), written)
     if not readers:
         write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
     _err.print(f"{written.name} was written; python -m calibration.real_robots --write adds what slow robots weigh")

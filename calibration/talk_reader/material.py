@@ -30,7 +30,8 @@ from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import make_script_records
 
-HURTFUL = shipped_file("calibration", "talk_reader/hurtful")
+# Folders of talks that end in an error or hold one, each with a twin that holds none.
+_PAIRS = ("hurtful", "plain_errors")
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
@@ -61,10 +62,11 @@ def invented_talks(
         )
 
 
-def hurtful_talks() -> Iterator[TaughtTalk]:
-    """Yield talks that end in a line that hurts, and their twins, by the writer's letter (`hurtful/a`)."""
-    for path in sorted(HURTFUL.glob("*.txt")):
-        yield from invented_talks(read_file(path), {}, f"hurtful/{path.stem}")
+def paired_talks() -> Iterator[TaughtTalk]:
+    """Yield talks that hold an error, and their twins, by folder and the writer's letter (`hurtful/a`)."""
+    for folder in _PAIRS:
+        for path in sorted(shipped_file("calibration", f"talk_reader/{folder}").glob("*.txt")):
+            yield from invented_talks(read_file(path), {}, f"{folder}/{path.stem}")
 
 
 def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
@@ -154,7 +156,7 @@ def collect(
     }
     talks = [
         *invented_talks(read_invented(), answers),
-        *hurtful_talks(),
+        *paired_talks(),
         *(encounter_talk(source.encounter, source.writer) for source in shipped_sources(SPLITS)),
         *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
         *written_scenes(),

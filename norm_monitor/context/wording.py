@@ -76,7 +76,8 @@ _ACCEPTANCE = re.compile(
 )
 _ACCEPTANCE_ZH = re.compile(r"^(好的?，?)?(谢|太好|很好|不错|好的|行)")
 _CORRECTION = re.compile(
-    r"^(oh |well |um |uh )*(no|nope|nah|wrong|stop|cancel|wait|actually)\b|\bi (said|meant|asked|already|just said)\b"
+    r"^(oh |well |um |uh )*(no|nope|nah|wrong|stop|cancel|wait|actually)\b"
+    r"|\bi (just |already )?(said|told you|meant|asked|already)\b"
     r"|\b(that's|that is|it's|this is|you're) not\b|\bnever ?mind\b|\bforget it\b"
 )
 _CORRECTION_ZH = re.compile(r"^(不是|不对|不，|错|停|算了)|我(说|问)的是|我刚才")

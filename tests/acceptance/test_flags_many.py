@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from norm_core.models.reader_folder import ReaderSize, find_reader_folder, read_manifest
 from tactful_cli import flag_cluster, flag_watch
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
 from tests.command_line import TACTFUL, tactful
@@ -40,6 +41,27 @@ def test_a_stop_that_the_robot_ignores_is_a_severe_error(tmp_path: Path) -> None
     talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
     found = [one for one in flags(write_talk(tmp_path / "bag", talk, 20)) if one["polarity"] == "error"]
     assert [(one["onset_ns"] - START_NS, one["severity"]) for one in found] == [(10**9, "severe")]
+
+
+@pytest.mark.skipif(not read_manifest(find_reader_folder(ReaderSize.SMALL)), reason="the reader is not set up here")
+def test_as_set_up_a_robot_without_a_camera_is_told_what_goes_plainly_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silence after a question, another question's answer, and talking over somebody."""
+    monkeypatch.setenv("TACTFUL_READER", "small")
+    talk = [
+        user(1, 4, "Hello, is there somewhere we can park overnight?"),
+        robot(13, 17, "Yes. The garage is under the building."),
+        user(18, 21, "Thanks. And do you have a kids' menu?"),
+        robot(22, 25, "The washrooms are down the hall on the right."),
+        user(26, 29, "No, a kids' menu. For the children."),
+        robot(30, 34, "Sorry, I got that wrong. Yes, it is on the last page of the menu."),
+        user(35, 41, "Good. We have two boys, and the little one doesn't eat anything that has"),
+        robot(38, 41.5, "Dinner is served from six to nine."),
+        user(42, 44, "I wasn't finished."),
+    ]
+    errors = [flag for flag in flags(write_talk(tmp_path / "bag", talk, 50)) if flag["polarity"] == "error"]
+    assert [(flag["onset_ns"] - START_NS) // 10**9 for flag in errors] == [4, 22, 38]
 
 
 def told(flag: dict[str, Any]) -> tuple[Any, ...]:

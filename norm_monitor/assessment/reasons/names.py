@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 
 from norm_core.records.flag import Severity
@@ -20,10 +20,12 @@ _SOUNDS = (
     (r"x", "KS"), (r"th|[dt]", "T"), (r"[pb]", "P"), (r"[vw](?=[aeiouy])|f", "F"), (r"[hw]", ""), (r"[eiy]+", "E"),
     (r"a+", "A"), (r"[ou]+", "O"),
 )  # fmt: skip
-_NAME = r"([A-Z][\w'’-]+)"
+_TITLE = r"(?i:(?:mr|mrs|ms|miss|dr|doctor)\b\.? )?"
+# A first name, a last name or both.
+_NAME = r"([A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?)"
 _INTRODUCTION = re.compile(
-    rf"\b(?i:my name is|my name's|call me|the name is|the name's)\s+{_NAME}"
-    rf"|\b(?:I am|I'm|I’m|this is)\s+{_NAME}(?=[,.!]|$| and\b)"
+    rf"\b(?i:my name is|my name's|call me|the name is|the name's)\s+{_TITLE}{_NAME}"
+    rf"|\b(?:I am|I'm|I’m|this is)\s+{_TITLE}{_NAME}(?=[,.!]|$| and\b)"
 )
 _INTRODUCTION_ZH = re.compile(r"我(?:叫|的名字是|姓名是)\s*([一-鿿]{1,4}?)(?=[，。！,.!]|$)")
 _ADDRESS = (
@@ -31,8 +33,8 @@ _ADDRESS = (
     r"|good (?:morning|afternoon|evening)"
 )
 _ADDRESSED = re.compile(
-    rf"(?:^|[,.!?]\s*)(?i:{_ADDRESS}),?\s+(?i:mr\.? |mrs\.? |ms\.? |miss )?{_NAME}(?=[,.!?]|$)"
-    rf"|,\s+{_NAME}(?=[.!?]|$)"
+    rf"(?:^|[,.!?]\s*)(?i:{_ADDRESS}),?\s+{_TITLE}{_NAME}(?=[,.!?]|$)"
+    rf"|,\s+{_TITLE}{_NAME}(?=[.!?]|$)"
 )
 _NOT_NAMES = {
     *("there", "sir", "madam", "everyone", "all", "again", "you", "please", "too", "then", "so", "now", "today", "the"),
@@ -49,11 +51,13 @@ def find_name_use(moment: Moment) -> Iterator[Reason]:
     own_names = {name for fact in scene.facts_of_addressee(robot) for name in find_given_names(fact.turn.text)}
     all_names = {name for fact in scene.facts_of_everyone(robot) for name in find_given_names(fact.turn.text)}
     is_rejected = _is_name_rejected(moment, own_names)
-    if any(_is_same_name(used_name, name) for name in all_names):
+    if any(_is_same_name(word, name) for word, name in _pairs_of_words(used_name, all_names)):
         evidence = evidence_of(robot, "names given and used", 1, 1)
         note = f"The robot used the name the person had given, {used_name}: {quote(robot)}."
         yield moment.table.reason("recalls_name", [evidence], note)
-    elif own_names and (is_rejected or not any(_is_alike_by_sound(used_name, name) for name in own_names)):
+    elif own_names and (
+        is_rejected or not any(_is_alike_by_sound(word, name) for word, name in _pairs_of_words(used_name, own_names))
+    ):
         yield moment.table.reason(
             "wrong_name",
             [evidence_of(robot, "names used that were given", 0, 1)],
@@ -63,6 +67,11 @@ def find_name_use(moment: Moment) -> Iterator[Reason]:
     elif not own_names and not is_rejected:
         note = f"The robot called the person by name, {used_name}: {quote(robot)}."
         yield moment.table.reason("calls_by_name", [evidence_of(robot, "names used", 1, 1)], note)
+
+
+def _pairs_of_words(name: str, others: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pair each word of a name with each word of others, as people are called by the first or the last."""
+    return ((word, other_word) for other in others for word in name.split() for other_word in other.split())
 
 
 def _is_alike_by_sound(name: str, other: str) -> bool:
@@ -86,7 +95,8 @@ def _is_name_rejected(moment: Moment, own_names: set[str]) -> bool:
     answer = moment.scene.next_user_turn(moment.turn)
     if answer is None:
         return False
-    says_own = bool(find_given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in own_names)
+    own_words = {word.lower() for name in own_names for word in name.split()}
+    says_own = bool(find_given_names(answer.text)) or not own_words.isdisjoint(tokens(answer.text))
     return (bool(own_names) and says_own) or bool(moment.matcher.match(answer.text, "misunderstood"))
 
 

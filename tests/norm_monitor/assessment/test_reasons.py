@@ -97,7 +97,9 @@ HAS_NOT: dict[str, Parts] = {
 STORY = user(0, 5, "So I was telling my sister that we could go to the lake and")
 PRICE = "The ticket costs nineteen euros and is valid all day."
 HEATING = robot(5.6, 10, "I have turned the heating off, and the room will stay warm for another hour or so.")
+NAMED_IN_FULL = user(0, 2, "Good morning, I'm Ruth Pelletier.")
 LOOK_ALIKES: list[tuple[str, Parts]] = [
+    *(("wrong_name", [NAMED_IN_FULL, robot(3, 5, f"At two, {name}.")]) for name in ("Ruth", "Mrs. Pelletier")),
     *(("robot_cuts_in", [STORY, robot(3, 4.5, words)]) for words in ("Watch out!", "小心台阶！")),
     ("robot_cuts_in", [user(0, 5, "So the next one would be, let me see, twenty past?"), robot(5.7, 7.6, "Yes.")]),
     ("ignores_stop", [robot(0, 2, "Anything else?"), user(3, 5, "Turn the heating off, please."), HEATING]),

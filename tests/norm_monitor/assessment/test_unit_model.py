@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
+from norm_core.records.presence import Presence
 from norm_core.runtime.config import ConfigError
 from norm_monitor.assessment import rejection
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.unit import UnitJudgement, UnitKind
-from norm_monitor.assessment.unit_facts import MEASURES
+from norm_monitor.assessment.unit_facts import MEASURES, PresenceFacts
 from norm_monitor.assessment.unit_model import (
     KIND,
     SHIPPED,
@@ -28,7 +29,7 @@ from norm_monitor.assessment.unit_model import (
 )
 from norm_monitor.context.meaning import EncoderMatcher
 from tests.norm_monitor.assessment.test_fusion import collect_flags, competence, finding, fusion, judgement, unit
-from tests.norm_monitor.encounter_talk import Watched, at, robot, user
+from tests.norm_monitor.encounter_talk import Watched, at, robot, scene_of, seen, user
 
 
 def test_a_step_holds_from_its_cut_on() -> None:
@@ -67,6 +68,31 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     assert {f"{source}_{one}" for source in ("text", "encounter_model") for one in Polarity} <= {
         name.removesuffix("_log_odds") for name in weighed
     }
+
+
+@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL, ReaderSize.MIDDLE])
+def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
+    """Weights that took the want of a camera for harmless talk hid half of the errors of robots without one."""
+    model = shipped_unit_model(reader)
+    presences = (entry for entry in seen(0, 3) if isinstance(entry, Presence))
+    by_sight = PresenceFacts(presences).around(scene_of(robot(1, 2, "Hello.")).robot_turns[0]).keys()
+    weighed = {
+        (kind, polarity, name): score.facts[name].missing
+        for kind, weights in (*model.kinds.items(), *model.early_kinds.items())
+        for polarity, score in weights.polarities.items()
+        for name in by_sight & score.facts.keys()
+    }
+    assert weighed
+    assert set(weighed.values()) == {0.0}
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_no_reading_of_words_outvotes_a_clock(is_early: bool) -> None:
+    polite = {"reader_error": -5.0, "reader_error_at_once": -5.0, "reader_competence": 1.0}
+    model = shipped_unit_model(ReaderSize.SMALL)
+    reading = model.read(UnitKind.ROBOT_TURN, {**polite, "cuts_in_s": 1.0}, is_early=is_early)
+    assert reading is not None
+    assert reading.odds[Polarity.ERROR] > 2
 
 
 @pytest.mark.parametrize(
