@@ -32,6 +32,10 @@ from tests.norm_monitor.assessment.test_fusion import collect_flags, competence,
 from tests.norm_monitor.encounter_talk import Watched, at, robot, scene_of, seen, user
 
 
+# Log odds that change a probability by at most a tenth.
+_SLIGHT = 0.4
+
+
 def test_a_step_holds_from_its_cut_on() -> None:
     steps = Steps(cuts=(1.0, 2.0), values=(-1.0, 0.0, 3.0), missing=0.5)
     assert [steps.at(value) for value in (0.9, 1.0, 1.9, 2.0, None)] == [-1.0, 0.0, 0.0, 3.0, 0.5]
@@ -76,14 +80,12 @@ def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
     model = shipped_unit_model(reader)
     presences = (entry for entry in seen(0, 3) if isinstance(entry, Presence))
     by_sight = PresenceFacts(presences).around(scene_of(robot(1, 2, "Hello.")).robot_turns[0]).keys()
-    weighed = {
-        (kind, polarity, name): score.facts[name].missing
-        for kind, weights in (*model.kinds.items(), *model.early_kinds.items())
-        for polarity, score in weights.polarities.items()
-        for name in by_sight & score.facts.keys()
-    }
-    assert weighed
-    assert set(weighed.values()) == {0.0}
+    added = [
+        sum(score.facts[name].missing for name in by_sight & score.facts.keys())
+        for weights in (*model.kinds.values(), *model.early_kinds.values())
+        for score in weights.polarities.values()
+    ]
+    assert max(map(abs, added)) < _SLIGHT
 
 
 @pytest.mark.parametrize("is_early", [False, True])
