@@ -28,8 +28,9 @@ from calibration.leave_one_writer_out import (
 )
 from calibration.real_robots.scout import coded_stretches
 from calibration.unit_examples import LabelledUnit
-from norm_core.engines.talk_reader import NO_READER, TalkReader
+from norm_core.engines.talk_reader import TalkReader
 from norm_core.files.data_files import shipped_file
+from norm_core.models.reader_folder import NO_READER
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError

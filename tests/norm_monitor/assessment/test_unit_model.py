@@ -31,7 +31,6 @@ from norm_monitor.context.meaning import EncoderMatcher
 from tests.norm_monitor.assessment.test_fusion import collect_flags, competence, finding, fusion, judgement, unit
 from tests.norm_monitor.encounter_talk import Watched, at, robot, scene_of, seen, user
 
-
 # Log odds that change a probability by at most a tenth.
 _SLIGHT = 0.4
 
