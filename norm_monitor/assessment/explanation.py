@@ -12,7 +12,15 @@ from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, is_slow
-from norm_monitor.context.wording import blames, is_question, is_request
+from norm_monitor.context.wording import (
+    asks_to_stop,
+    blames,
+    disputes_fact,
+    is_question,
+    is_request,
+    refuses_help,
+    says_it_was_told,
+)
 
 _SUPPORT = {
     Tier.CUE: "cues alone",
@@ -200,12 +208,16 @@ def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) ->
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if is_error else 'let'} the person finish {quote(turn)}."
     reads_as = (_FAULTS if is_error else _MERITS)[about]
-    people = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0))
-    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and _is_in_company(measured):
         reads_as = _IN_COMPANY[is_error]
     at_once = "" if measured.settled else " at once, before any answer,"
     context = f", given {quote(measured.turns_on)}" if is_error and measured.turns_on else ""
     return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
+
+
+def _is_in_company(measured: MeasuredUnit) -> bool:
+    """Whether several people were heard or seen."""
+    return max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
 
 
 def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
@@ -217,6 +229,22 @@ def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | N
     if kind is UnitKind.PERSON_TURN:
         return "Let the person finish, then answer."
     return next(_find_corrections(measured, about), _CORRECTIONS[about]) if measured else _CORRECTIONS[about]
+
+
+def find_plain_correction(measured: MeasuredUnit | None) -> str:
+    """Return what to do instead of a robot's turn where the words around it say so plainly, else an empty string."""
+    if measured is None or measured.unit.kind is not UnitKind.ROBOT_TURN:
+        return ""
+    asked, reaction = measured.asked, measured.reaction
+    if reaction and says_it_was_told(reaction.text):
+        return f"Remember what you are told, and go on from it: the person said {quote(reaction)}."
+    if asked and asks_to_stop(asked.text):
+        return f"Stop at once: the person said {quote(asked)}."
+    if refuses_help(measured.turn.text):
+        return "Help, or say why you cannot and who can."
+    if reaction and disputes_fact(reaction.text):
+        return "Check a fact before you state it, and say so where you are not sure."
+    return ""
 
 
 def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
@@ -235,6 +263,8 @@ def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]
         yield f"Answer {quote(asked)} first."
     if about in _ABOUT_WHAT_WAS_SAID and asked and is_request(asked.text):
         yield f"Do what {quote(asked)} asks, or say why you cannot."
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and not _is_in_company(measured):
+        yield "Speak with respect: mock, shame and press nobody."
     if about is Attribute.EMOTIONS and asked and is_question(asked.text):
         yield f"Answer {quote(asked)} in a tone that fits how the person feels."
 

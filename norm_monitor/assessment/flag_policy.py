@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from norm_core.records.flag import Attribute, Evidence, Failure, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
-from norm_monitor.assessment.explanation import cited_facts, cue_of, default_severity, note_of, word_correction
+from norm_monitor.assessment.explanation import (
+    cited_facts,
+    cue_of,
+    default_severity,
+    find_plain_correction,
+    note_of,
+    word_correction,
+)
 from norm_monitor.assessment.finding import Reason
 from norm_monitor.assessment.fusion_config import FusionConfig, Thresholds
 from norm_monitor.assessment.unit import UnitJudgement
@@ -56,6 +63,7 @@ class FlagDecision:
         notes = [note for note in (assessment.judgement, reason) if note]
         corrections = [note.correction for note in notes]
         if assessment.polarity is Polarity.ERROR:  # the judge may have written none
+            corrections.insert(int(bool(assessment.judgement)), find_plain_correction(self.evidence.measured))
             corrections.append(word_correction(unit.kind, self.attributes[0], self.evidence.measured))
         return SocialFlag(
             stamp_ns=decision_ns,

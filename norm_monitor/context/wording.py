@@ -69,6 +69,19 @@ _BLAME = re.compile(
     r"(said|told you|explained)\b|\bif you had (listened|read|paid)\b|\bpeople (like you|who can't|who cannot)\b"
 )
 _BLAME_ZH = re.compile(r"你自己(的错|造成|不)|怪你|你应该早")
+_TOLD_BEFORE = re.compile(
+    r"\b(told (you|it)|i (just |already |clearly )*(said|told|answered|gave|spelled|mentioned)|as i said|said that)\b"
+)
+_TOLD_BEFORE_ZH = re.compile(r"我(刚才|刚刚|已经)?(说|告诉)(过|了|你)")
+_DISPUTE = re.compile(r"^(oh |well |but |no )*(no|but) (it's|it is|it says|that's|that is|the|there|on|today)\b")
+_DISPUTE_ZH = re.compile(r"^(不对|不是)，?(是|上面|这)")
+_UNHELPFUL = re.compile(
+    r"\bnot my (job|duty|task|problem|business)\b|\bask (somebody|someone|anybody|anyone) else\b"
+    r"|^(no )?(i won't|i will not|i refuse|i don't want to|i don't do that)\b"
+)
+_UNHELPFUL_ZH = re.compile(r"不(是|关)我的(事|工作)|问别人")
+_STOP = re.compile(r"^(no |ow |oh |hey |okay |please |robot )*(stop|enough|be quiet|quiet|not now|leave (me|it))\b")
+_STOP_ZH = re.compile(r"^(停|别|够了|安静)")
 _ACCEPTANCE = re.compile(
     r"^(oh |ah |well |okay |ok |yes |yeah |great |lovely )*(thanks(?! to)|thank you|cheers|"
     r"(that's |that is |that would be )?"
@@ -217,6 +230,26 @@ def is_sign_of_work(text: str) -> bool:
 def blames(text: str) -> bool:
     """Whether the words put the blame on the person."""
     return _has_match(_BLAME, _BLAME_ZH, text)
+
+
+def says_it_was_told(text: str) -> bool:
+    """Whether a person says that they had told this before."""
+    return _has_match(_TOLD_BEFORE, _TOLD_BEFORE_ZH, text)
+
+
+def disputes_fact(text: str) -> bool:
+    """Whether a person sets another fact against the robot's, as "no, it's the fifteenth" does."""
+    return _has_match(_DISPUTE, _DISPUTE_ZH, text)
+
+
+def refuses_help(text: str) -> bool:
+    """Whether a robot refuses to help without naming another way."""
+    return _has_match(_UNHELPFUL, _UNHELPFUL_ZH, text)
+
+
+def asks_to_stop(text: str) -> bool:
+    """Whether a short turn asks the robot to stop."""
+    return word_count(text) <= _MAX_SHORT_WORDS and _has_match(_STOP, _STOP_ZH, text)
 
 
 def accepts(text: str) -> bool:

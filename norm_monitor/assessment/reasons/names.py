@@ -20,7 +20,7 @@ _SOUNDS = (
     (r"x", "KS"), (r"th|[dt]", "T"), (r"[pb]", "P"), (r"[vw](?=[aeiouy])|f", "F"), (r"[hw]", ""), (r"[eiy]+", "E"),
     (r"a+", "A"), (r"[ou]+", "O"),
 )  # fmt: skip
-_TITLE = r"(?i:(?:mr|mrs|ms|miss|dr|doctor)\b\.? )?"
+_TITLE = r"(?i:(?:mr|mister|mrs|ms|miss|dr|doctor|prof|professor)\b\.? )?"
 # A first name, a last name or both.
 _NAME = r"([A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?)"
 _INTRODUCTION = re.compile(

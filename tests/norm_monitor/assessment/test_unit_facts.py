@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from norm_monitor.assessment.explanation import find_plain_correction
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_facts import LONGEST_GAP_S, MEASURES, MeasuredUnit, measured_units
 from norm_monitor.context.meaning import EncoderMatcher
@@ -189,3 +190,23 @@ def test_a_robot_that_is_not_at_work_makes_no_pause(meaning: EncoderMatcher) -> 
     said = [*robot(0, 1, "Hello."), *user(12, 14, "Who are you?"), *robot(15, 18, "I am the guide of this house.")]
     found = units(meaning, said, until_s=40.0)
     assert not [unit for (kind, _), unit in found.items() if kind is UnitKind.SILENCE]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after", "advice"),
+    [
+        ("What do you recommend?", "Our beef steak.", "I told you, I don't eat meat.", "Remember what you are told"),
+        ("No, stop, please!", "And now the other arm.", "Ow.", "Stop at once"),
+        ("Could you read it to me?", "That is not my job. Ask somebody else.", "Oh.", "who can"),
+        ("What date is it today?", "The fourteenth.", "No, it's the fifteenth.", "Check a fact"),
+        ("What date is it today?", "The fourteenth.", "Thanks.", ""),
+        ("Don't stop, go on.", "And now the other arm.", "Good.", ""),
+    ],
+)
+def test_advice_follows_what_was_plainly_said(
+    meaning: EncoderMatcher, before: str, said: str, after: str, advice: str
+) -> None:
+    turn = units(meaning, user(0, 2, before), robot(3, 5, said), user(6, 8, after))[UnitKind.ROBOT_TURN, 3]
+    correction = find_plain_correction(turn)
+    assert advice in correction
+    assert bool(correction) == bool(advice)
