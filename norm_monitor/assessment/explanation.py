@@ -236,10 +236,10 @@ def find_plain_correction(measured: MeasuredUnit | None) -> str:
     if measured is None or measured.unit.kind is not UnitKind.ROBOT_TURN:
         return ""
     asked, reaction = measured.asked, measured.reaction
-    if reaction and says_it_was_told(reaction.text):
-        return f"Remember what you are told, and go on from it: the person said {quote(reaction)}."
     if asked and asks_to_stop(asked.text):
         return f"Stop at once: the person said {quote(asked)}."
+    if reaction and says_it_was_told(reaction.text):
+        return f"Remember what you are told, and go on from it: the person said {quote(reaction)}."
     if refuses_help(measured.turn.text):
         return "Help, or say why you cannot and who can."
     if reaction and disputes_fact(reaction.text):

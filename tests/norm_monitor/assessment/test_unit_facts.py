@@ -196,7 +196,7 @@ def test_a_robot_that_is_not_at_work_makes_no_pause(meaning: EncoderMatcher) -> 
     ("before", "said", "after", "advice"),
     [
         ("What do you recommend?", "Our beef steak.", "I told you, I don't eat meat.", "Remember what you are told"),
-        ("No, stop, please!", "And now the other arm.", "Ow.", "Stop at once"),
+        ("No, stop, please!", "And now the other arm.", "I said stop!", "Stop at once"),
         ("Could you read it to me?", "That is not my job. Ask somebody else.", "Oh.", "who can"),
         ("What date is it today?", "The fourteenth.", "No, it's the fifteenth.", "Check a fact"),
         ("What date is it today?", "The fourteenth.", "Thanks.", ""),
