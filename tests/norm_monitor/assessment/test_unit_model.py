@@ -97,7 +97,7 @@ def test_no_reading_of_words_outvotes_a_clock(is_early: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("competence", "pace_s", "is_praised"), [(3.0, 0.5, True), (1.5, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
+    ("competence", "pace_s", "is_praised"), [(4.5, 0.5, True), (3.0, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
 )
 def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
     competence: float, pace_s: float, is_praised: bool
