@@ -12,8 +12,6 @@ _BINS = 32
 # The share that a class without labels is taken to have.
 _RAREST = 1e-4
 _PACE, _RIDGE, _FEWEST = 0.08, 5.0, 25
-# The weight of units from which a fact may decide alone.
-_FEWEST_ALONE = 20
 # The share of facts that a round chooses among, so that no fact stands for all that resemble it.
 _CHOICE = 0.4
 
@@ -145,10 +143,7 @@ def fit_additive(
 
 
 def find_least_scores(
-    table: Table,
-    is_labelled: NDArray[np.bool_],
-    weights: NDArray[np.float64],
-    thresholds: Mapping[str, Sequence[float]],
+    table: Table, is_labelled: NDArray[np.bool_], thresholds: Mapping[str, Sequence[float]]
 ) -> dict[str, NDArray[np.float64]]:
     """Return the least score by each fact that decides alone: the log odds of the label between its thresholds."""
     least = {}
@@ -158,11 +153,10 @@ def find_least_scores(
         starts = [int(np.searchsorted(cuts, bound, side="right")) for bound in bounds]
         values = np.full(_BINS + 1, NEVER)
         for start, end in zip(starts, [*starts[1:], _BINS], strict=True):
-            within = (bins >= start) & (bins < end)
-            count = weights[within].sum()
-            if count >= _FEWEST_ALONE:
+            labels = is_labelled[(bins >= start) & (bins < end)]
+            if len(labels) >= _FEWEST:
                 # A little doubt, so that a few labels are not certainty.
-                share = (weights[within & is_labelled].sum() + 1) / (count + 2)
+                share = (labels.sum() + 1) / (len(labels) + 2)
                 values[start:end] = np.log(share / (1 - share))
         values[:_BINS] = np.maximum.accumulate(values[:_BINS])
         if np.any(values > NEVER):

@@ -15,7 +15,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_monitor.assessment.unit import UnitKind
-from norm_monitor.assessment.unit_facts import MEASURES, SIGHT_FACTS
+from norm_monitor.assessment.unit_facts import MEASURES
 from norm_monitor.assessment.unit_model import (
     FORMAT,
     KIND,
@@ -24,7 +24,6 @@ from norm_monitor.assessment.unit_model import (
     OperatingPoint,
     Sensitivity,
     UnitModel,
-    is_slow,
     rank_attributes,
 )
 from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
@@ -51,13 +50,9 @@ RISING = {
     UnitKind.PERSON_TURN: ((), ()),
 }  # fmt: skip
 # The facts that decide alone, and from where. The reader is right there in 72 to 89 of 100 units of writers that it was
-# not taught; below, it is wrong about real robots at work (SCOUT: 2 of 159 such units are errors, 2026-11-29). Of 50
-# turns that cut in for so long coders mark 39.
+# not taught; below, it is wrong about real robots at work (SCOUT: 2 of 159 such units are errors, 2026-11-29).
 _DECIDE_ALONE: dict[UnitKind, tuple[Mapping[str, Sequence[float]], ...]] = {
-    UnitKind.ROBOT_TURN: (
-        {"reader_error": (3.0,), "cuts_in_s": (0.3,), "rejected_at_once": (0.5,)},
-        {"reader_competence": (2.5, 4.0)},
-    ),
+    UnitKind.ROBOT_TURN: ({"reader_error": (3.0,)}, {"reader_competence": (2.5, 4.0)}),
 }
 # Silences gain from more steps: few facts, and few units (chosen on silences of other writers, 2026-11-23).
 _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN: 300}
@@ -67,8 +62,6 @@ _INNER_FOLDS = 4
 _OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
 # How many units of invented talk one unit of a slow real robot weighs, because these are rarer.
 _REAL_WEIGHT = 4.0
-# What one weighs before its robot is known to be slow, or where it answers in time.
-_PROMPT_WEIGHT = 1.0
 # The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
 SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.3), Sensitivity.KEEN: (0.2, 0.2)}
 # What is weighed as it ends, and the share of flags on it that are to stay.
@@ -132,13 +125,8 @@ _ENCOUNTER_FACTS = (
 )
 
 
-def fit_unit_model(
-    material: TrainingSet, within: Rows, fitted_on: Mapping[str, str], real: Sequence[LabelledUnit] = ()
-) -> UnitModel:
-    """Fit all weights on these units and those of people with a real robot, each also as a robot without a camera.
-
-    The operating points are chosen on folds of the writers.
-    """
+def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, str]) -> UnitModel:
+    """Fit all weights on these units, and choose the operating points on folds of their writers."""
     writers = sorted(set(material.writers[within]))
     fold_of = {writer: at % _INNER_FOLDS for at, writer in enumerate(writers)}
     folds = np.array([fold_of[writer] for writer in material.writers[within]])
@@ -147,19 +135,15 @@ def fit_unit_model(
         seen |= material.seen(within[folds != fold], within[folds == fold])
     units = [seen[int(row)] for row in within]
     talks = [talk if talk.writer in fold_of else replace(talk, harmless=False) for talk in material.talks]
-    real = [unit for unit in real if not is_slow(unit.kind, unit.facts)]
-    early, real_early = ([replace(unit, facts=unit.early_facts) for unit in some] for some in (units, real))
+    early = [replace(unit, facts=unit.early_facts) for unit in units]
     likely, likely_early = np.zeros((2, len(units), len(POLARITIES)))
     for fold in range(_INNER_FOLDS):
         out = np.flatnonzero(folds == fold)
         if not out.size:
             continue
-        for some, others, kinds, likelihoods in (
-            (units, real, FITTED, likely),
-            (early, real_early, _EARLY, likely_early),
-        ):
+        for some, kinds, likelihoods in ((units, FITTED, likely), (early, _EARLY, likely_early)):
             within_fold = [unit for unit, at in zip(some, folds, strict=True) if at != fold and unit.facts]
-            fitted = {kind: _fit_polarities(kind, *_material(kind, within_fold, others)) for kind in kinds}
+            fitted = fit_polarities(within_fold, kinds)
             likelihoods[out] = probabilities(fitted, [some[int(row)] for row in out])
     return UnitModel(
         kind=KIND,
@@ -167,8 +151,10 @@ def fit_unit_model(
         made_on=date.today().isoformat(),
         made_with=MADE_WITH,
         fitted_on=dict(fitted_on),
-        kinds={kind: _fit_kind(kind, *_material(kind, units, real)) for kind in FITTED},
-        early_kinds={kind: _fit_kind(kind, *_material(kind, early, real_early)) for kind in _EARLY},
+        kinds={kind: _fit_kind(kind, [unit for unit in units if unit.kind is kind]) for kind in FITTED},
+        early_kinds={
+            kind: _fit_kind(kind, [unit for unit in early if unit.kind is kind and unit.facts]) for kind in _EARLY
+        },
         operating_points={
             sensitivity: point.model_copy(update={"early": _early_bars(likely_early, likely, point)})
             for sensitivity, point in operating_points(units, likely, talks).items()
@@ -228,36 +214,31 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
     return likely
 
 
-def _material(
-    kind: UnitKind, units: Sequence[LabelledUnit], real: Sequence[LabelledUnit]
-) -> tuple[list[LabelledUnit], NDArray[np.float64]]:
-    """Return the measured units of a kind and their weights: invented ones as seen and as unseen, and real ones."""
-    invented, others = ([unit for unit in some if unit.kind is kind and unit.facts] for some in (units, real))
-    unseen = [
-        replace(unit, facts={name: fact for name, fact in unit.facts.items() if name not in SIGHT_FACTS})
-        for unit in invented
-    ]
-    return [*invented, *unseen, *others], np.repeat(
-        [0.5, 0.5, _PROMPT_WEIGHT], [len(invented), len(unseen), len(others)]
-    )
+def fit_polarities(units: Sequence[LabelledUnit], kinds: Sequence[UnitKind] = FITTED) -> Fitted:
+    """Fit the scores of both polarities for each kind of unit."""
+    fitted: Fitted = {}
+    for kind in kinds:
+        chosen = [unit for unit in units if unit.kind is kind]
+        table = _table(chosen)
+        fitted[kind] = table, _fit_polarities(kind, chosen, table)
+    return fitted
 
 
 def _fit_polarities(
-    kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64]
-) -> tuple[Table, AdditiveFit]:
-    """Fit the scores of both polarities for a kind of unit."""
-    table = Table.of([unit.facts for unit in units], tuple(MEASURES))
+    kind: UnitKind, units: Sequence[LabelledUnit], table: Table, weights: NDArray[np.float64] | None = None
+) -> AdditiveFit:
+    weights = np.ones(len(units)) if weights is None else weights
     marked = np.array([[unit.polarity is polarity for polarity in POLARITIES] for unit in units], bool).reshape(-1, 2)
     fit = fit_additive(table, marked, weights, RISING[kind], _ROUNDS[kind])
     fit.least = tuple(
-        find_least_scores(table, marked[:, at], weights, thresholds)
-        for at, thresholds in enumerate(_DECIDE_ALONE.get(kind, ()))
+        find_least_scores(table, marked[:, at], thresholds) for at, thresholds in enumerate(_DECIDE_ALONE.get(kind, ()))
     )
-    return table, fit
+    return fit
 
 
-def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64]) -> KindModel:
-    table, fit = _fit_polarities(kind, units, weights)
+def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64] | None = None) -> KindModel:
+    table = _table(units)
+    fit = _fit_polarities(kind, units, table, weights)
     attributes, coded, named_from = {}, {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([unit.polarity is polarity for unit in units])
@@ -266,14 +247,13 @@ def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np
             -1, len(Attribute)
         )
         part = table.rows(rows)
-        counts = weights[rows]
-        rounds = _ATTRIBUTE_ROUNDS if counts.sum() > 2 * _FEWEST_OF_ATTRIBUTE else 0
+        rounds = _ATTRIBUTE_ROUNDS if len(rows) > 2 * _FEWEST_OF_ATTRIBUTE else 0
         fits = {
             attribute: fit_additive(
                 part,
                 named[:, [at]],
-                counts,
-                rounds=rounds if counts @ named[:, at] >= _FEWEST_OF_ATTRIBUTE else 0,
+                np.ones(len(rows)),
+                rounds=rounds if named[:, at].sum() >= _FEWEST_OF_ATTRIBUTE else 0,
             )
             for at, attribute in enumerate(Attribute)
         }
@@ -337,3 +317,7 @@ def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: O
 def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:
     hits = float((right & flagged).sum())
     return (1 + beta**2) * hits / max(beta**2 * float(right.sum()) + float(flagged.sum()), 1.0)
+
+
+def _table(units: Sequence[LabelledUnit]) -> Table:
+    return Table.of([unit.facts for unit in units], tuple(MEASURES))

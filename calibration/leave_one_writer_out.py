@@ -151,13 +151,9 @@ def collect(  # noqa: PLR0917
         return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
 
-def folds(
-    material: TrainingSet,
-    track: Callable[[Sequence[str]], Iterable[str]] = iter,
-    real: Sequence[LabelledUnit] = (),
-) -> list[Fold]:
-    """Fit the weights once without each writer, with the units of people with a real robot beside."""
-    return [_fold(material, writer, real) for writer in track(sorted(set(material.writers)))]
+def folds(material: TrainingSet, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:
+    """Fit the weights once without each writer."""
+    return [_fold(material, writer) for writer in track(sorted(set(material.writers)))]
 
 
 def everyone(material: TrainingSet) -> Rows:
@@ -277,12 +273,12 @@ def _over_writers(
     return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 
-def _fold(material: TrainingSet, writer: str, real: Sequence[LabelledUnit]) -> Fold:
+def _fold(material: TrainingSet, writer: str) -> Fold:
     within = np.flatnonzero(material.writers != writer)
     out = np.flatnonzero(material.writers == writer)
     return Fold(
         writer=writer,
-        model=fit_unit_model(material, within, {"without": writer}, real),
+        model=fit_unit_model(material, within, {"without": writer}),
         units=tuple(material.seen(within, out).values()),
     )
 

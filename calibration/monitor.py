@@ -26,19 +26,14 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
-from calibration.real_robots.scout import coded_stretches
-from calibration.unit_examples import LabelledUnit
 from norm_core.engines.talk_reader import TalkReader
 from norm_core.files.data_files import shipped_file
-from norm_core.models.reader_folder import NO_READER
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import read_checkout_commit
-from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
 from norm_monitor.context.exchange import SEEN
-from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import BenchSource
 
@@ -59,10 +54,6 @@ def measure(  # noqa: PLR0917
     readers: Annotated[
         list[Path] | None,
         typer.Option("--reader", help="Folder of a talk reader. Only writers that it was not taught are measured."),
-    ] = None,
-    scout: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="SCOUT's sessions, one JSON a line: fit on these people too."),
     ] = None,
 ) -> None:
     """Measure the monitor on each writer by weights fitted without that writer, and print the figures as JSON."""
@@ -89,21 +80,14 @@ def measure(  # noqa: PLR0917
         readers=readers_by_writer,
     )
     measured = CrossValidation(chosen, collected)
-    real = _units_of_people(scout, readers or ()) if scout else []
     rows = measured.rows(
-        folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err), real)
+        folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err))
     )
     print(to_json({"rows": rows}))
     log_evaluation([_logged(row, why) for row in rows])
     _err.print(f"{len(rows)} rows were added to {LOG.name}")
     if write:
-        _write(measured, readers or (), real)
-
-
-def _units_of_people(scout: Path, readers: Sequence[Path]) -> list[LabelledUnit]:
-    matcher = EncoderMatcher.shipped(str(readers[0]) if readers else NO_READER, remembered=50_000)
-    stretches = coded_stretches(scout, matcher, ThresholdTable.shipped())
-    return [unit for stretch in track(stretches, "SCOUT", console=_err, total=60) for unit in stretch.units]
+        _write(measured, readers or ())
 
 
 def log_evaluation(rows: Sequence[Mapping[str, object]]) -> None:
@@ -144,21 +128,19 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     }
 
 
-def _write(measured: CrossValidation, readers: Sequence[Path], real: Sequence[LabelledUnit]) -> None:
+def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
     digest = sha256_of(sorted({source.encounter.sha256() for source in measured.chosen}))
     fitted_on = {
         "encounters": digest,
         "from": ", ".join(sorted({source.part.source for source in measured.chosen})),
         "writers": ", ".join(sorted({source.writer for source in measured.chosen} - {EARLIER})),
     }
-    if real:
-        fitted_on["units of people with SCOUT's robot"] = str(len(real))
     opened = [TalkReader.open(folder) for folder in readers]
     if opened:
         fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)
     written = SHIPPED_BY_READER[opened[0].manifest.size] if opened else SHIPPED
-    write_artefact(fit_unit_model(measured.material, rows, fitted_on, real), written)
+    write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
     if not readers:
         write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
     _err.print(f"{written.name} was written; python -m calibration.real_robots --write adds what slow robots weigh")

@@ -28,11 +28,9 @@ from norm_monitor.context.wording import (
     corrects,
     has_open_question,
     is_backchannel,
-    is_filler,
     is_question,
     is_request,
     is_unfinished,
-    is_warning,
     pleads_unclear,
     tokens,
 )
@@ -64,37 +62,11 @@ _NEAREST = 12
 _FAR_M = 2.0
 # Length of a silence after which no answer is expected.
 NO_ANSWER_NS = 5 * NS_PER_S
-# A shorter turn of the robot signals that it works.
-_MIN_STATEMENT_WORDS = 3
-# A longer reaction says more than no.
-_MAX_REJECTION_WORDS = 12
 # The share of words that a repeated turn has in common with the first.
 _SAME_SHARE = 0.6
 
 Facts = Mapping[str, float]
 
-# PresenceFacts.around: what a robot without a camera lacks.
-_SIGHT_MEASURES = {
-    "seen_share": ("share of the turn in which somebody is seen", ""),
-    "away_share": ("share of the turn in which everybody looks away", ""),
-    "absent_at_start_s": ("nobody seen, at its start, for", "s"),
-    "absent_at_end_s": ("nobody seen, at its end, for", "s"),
-    "away_at_start_s": ("everybody looking away, at its start, for", "s"),
-    "away_at_end_s": ("everybody looking away, at its end, for", "s"),
-    "nobody_seen_yet": ("nobody was seen before", YES_OR_NO),
-    "seen_for_s": ("somebody seen for", "s"),
-    "somebody_away": ("somebody looks away", YES_OR_NO),
-    "faces": ("faces seen", "faces"),
-    "faces_came": ("faces that came before the turn", "faces"),
-    "faces_gone": ("faces that went before the turn", "faces"),
-    "faces_came_during": ("faces that came during the turn", "faces"),
-    "faces_gone_during": ("faces that went during the turn", "faces"),
-    "faces_came_after": ("faces that came after the turn", "faces"),
-    "faces_gone_after": ("faces that went after the turn", "faces"),
-    "distance_m": ("distance", "m"),
-    "came_nearer_m": ("the person or the robot came nearer by", "m"),
-}
-SIGHT_FACTS = frozenset(_SIGHT_MEASURES)
 # What each fact measures, and its unit, by the function that measures it.
 MEASURES = {
     # _exchange_facts
@@ -143,7 +115,6 @@ MEASURES = {
     "silent_by_pace": ("time until the robot speaks, against its time so far", ""),
     "answer_by_pace": ("time since the person's turn, against the robot's time so far", ""),
     "overlap_s": ("both voices at once", "s"),
-    "cuts_in_s": ("the robot began before the person had ended", "s"),
     "after_robot": ("the robot spoke before", YES_OR_NO),
     "before_robot": ("the robot speaks next, or owes an answer", YES_OR_NO),
     "answered": ("somebody speaks after", YES_OR_NO),
@@ -164,10 +135,27 @@ MEASURES = {
     "robot_asked": ("the robot's turn before asked", YES_OR_NO),
     "unclear": ("the turn says that something was not understood", YES_OR_NO),
     "person_corrects": ("the person then rejects or corrects something", YES_OR_NO),
-    "rejected_at_once": ("the person at once rejects what the robot said", YES_OR_NO),
     "person_says_again": ("share of the person's next words that were said before", ""),
     "says_again": ("share of the words that this speaker said just before", ""),
-    **_SIGHT_MEASURES,
+    # PresenceFacts.around
+    "seen_share": ("share of the turn in which somebody is seen", ""),
+    "away_share": ("share of the turn in which everybody looks away", ""),
+    "absent_at_start_s": ("nobody seen, at its start, for", "s"),
+    "absent_at_end_s": ("nobody seen, at its end, for", "s"),
+    "away_at_start_s": ("everybody looking away, at its start, for", "s"),
+    "away_at_end_s": ("everybody looking away, at its end, for", "s"),
+    "nobody_seen_yet": ("nobody was seen before", YES_OR_NO),
+    "seen_for_s": ("somebody seen for", "s"),
+    "somebody_away": ("somebody looks away", YES_OR_NO),
+    "faces": ("faces seen", "faces"),
+    "faces_came": ("faces that came before the turn", "faces"),
+    "faces_gone": ("faces that went before the turn", "faces"),
+    "faces_came_during": ("faces that came during the turn", "faces"),
+    "faces_gone_during": ("faces that went during the turn", "faces"),
+    "faces_came_after": ("faces that came after the turn", "faces"),
+    "faces_gone_after": ("faces that went after the turn", "faces"),
+    "distance_m": ("distance", "m"),
+    "came_nearer_m": ("the person or the robot came nearer by", "m"),
 }
 # Facts that compare the clocks of two sources.
 TIMED_FACTS = frozenset(
@@ -376,8 +364,6 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
     elif turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
         silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
         facts["people_silent_after_s"] = _gap_s(silent_ns)
-    if turn.is_robot and near.person_before and _cuts_in(turn, near.person_before):
-        facts["cuts_in_s"] = max(0.0, ns_to_s(near.person_before.end_ns - turn.start_ns))
     if near.before:
         facts["gap_before_s"] = _gap_s(turn.start_ns - max(earlier.end_ns for earlier in near.before))
     answers_s = _answer_times_s(near.before)
@@ -393,12 +379,6 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
         if near.person_after:
             facts["another_person"] = float(near.person_before.speaker_id != near.person_after.speaker_id)
     return facts
-
-
-def _cuts_in(turn: Turn, person: Turn) -> bool:
-    """Whether the robot, if it speaks before a person has ended, takes the turn from them."""
-    takes_turn = turn.word_count >= _MIN_STATEMENT_WORDS and not (is_filler(turn.text) or is_warning(turn.text))
-    return takes_turn and turn.timed and person.timed and not is_backchannel(person.text)
 
 
 def _paces(waited_s: float, pace_s: float) -> float:
@@ -457,18 +437,7 @@ def _form_facts(near: _Neighbours) -> Facts:
         "robot_asked": float(robot is not None and is_question(robot.text)),
         "unclear": float(pleads_unclear(text)),
         "person_corrects": float(after is not None and corrects(after.text)),
-        "rejected_at_once": float(_is_rejected_at_once(near)),
     }
-
-
-def _is_rejected_at_once(near: _Neighbours) -> bool:
-    """Whether whoever the robot answered soon says no, in few words, to what was neither a question nor a signal."""
-    turn, before, after = near.turn, near.person_before, near.person_after
-    if not turn.is_robot or before is None or after is None or is_question(turn.text):
-        return False
-    is_soon = after.timed and after.start_ns - turn.end_ns < NO_ANSWER_NS and after.speaker_id == before.speaker_id
-    is_plain = turn.word_count >= _MIN_STATEMENT_WORDS and after.word_count <= _MAX_REJECTION_WORDS
-    return is_soon and is_plain and corrects(after.text)
 
 
 def _shared_words(text: str, earlier: str) -> float:

@@ -72,7 +72,7 @@ def test_a_fact_that_decides_alone_is_not_outvoted() -> None:
     table, fit = fitted(found, labels)
     fit.added[0] -= 1.0  # what the other facts say against it
     outvoted = fit.scores(table)[:, 0]
-    fit.least = (find_least_scores(table, labels[:, 0], np.ones(len(labels)), {"matters": (1.0,)}),)
+    fit.least = (find_least_scores(table, labels[:, 0], {"matters": (1.0,)}),)
     scores, written = fit.scores(table)[:, 0], fit.score(0, table)
     matters = np.array([row["matters"] for row in found])
     assert (scores[matters > 1] > outvoted[matters > 1]).all()

@@ -65,22 +65,6 @@ def test_a_question_is_owed_an_answer(meaning: EncoderMatcher, after: Sequence[E
 
 
 @pytest.mark.parametrize(
-    ("person", "words", "cut_s"),
-    [
-        ("We looked upstairs, because the sign", "The whales are on the left.", 1.5),
-        ("We looked upstairs, because the sign", "Mm-hm.", None),
-        ("We looked upstairs, because the sign", "Watch out!", None),
-        ("Mm-hm.", "The whales are on the left.", None),
-    ],
-)
-def test_a_robot_that_begins_before_the_person_has_ended_cuts_in(
-    meaning: EncoderMatcher, person: str, words: str, cut_s: float | None
-) -> None:
-    facts = units(meaning, user(0, 5, person), robot(3.5, 7, words))[UnitKind.ROBOT_TURN, 3.5].facts
-    assert facts.get("cuts_in_s") == (cut_s if cut_s is None else pytest.approx(cut_s))
-
-
-@pytest.mark.parametrize(
     ("said", "after"),
     [
         ("Where are the whales?", user(8, 9, "Upstairs, I think.", person="b")),

@@ -87,15 +87,6 @@ def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
     assert max(map(abs, added)) < _SLIGHT
 
 
-@pytest.mark.parametrize("is_early", [False, True])
-def test_no_reading_of_words_outvotes_a_clock(is_early: bool) -> None:
-    polite = {"reader_error": -5.0, "reader_error_at_once": -5.0, "reader_competence": 1.0}
-    model = shipped_unit_model(ReaderSize.SMALL)
-    reading = model.read(UnitKind.ROBOT_TURN, {**polite, "cuts_in_s": 1.0}, is_early=is_early)
-    assert reading is not None
-    assert reading.odds[Polarity.ERROR] > 2
-
-
 @pytest.mark.parametrize(
     ("competence", "pace_s", "is_praised"), [(4.5, 0.5, True), (3.0, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
 )
