@@ -87,6 +87,12 @@ def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
     assert max(map(abs, added)) < _SLIGHT
 
 
+def test_a_silence_after_a_question_is_an_error_whatever_else_holds() -> None:
+    reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.SILENCE, {"owed_silence_s": 5.0})
+    assert reading is not None
+    assert reading.odds[Polarity.ERROR] > 2
+
+
 @pytest.mark.parametrize(
     ("competence", "pace_s", "is_praised"), [(4.5, 0.5, True), (3.0, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
 )
