@@ -112,5 +112,7 @@ def test_a_full_disk_is_told_in_one_line(observer: Observer, options: tuple[str,
     ):
         say(observer, "/tactful/utterances", TALK, readers=1, begin_ns=BEGIN_NS)
         told = watch.communicate(timeout=PATIENCE_S)[1]
-    assert "watch: standard output: cannot be written: No space left on device; make room" in told
-    assert len(told.splitlines()) == 1
+    # A slow machine may tell first that nothing is published yet.
+    lines = [line for line in told.splitlines() if "nothing is published" not in line]
+    assert len(lines) == 1
+    assert "watch: standard output: cannot be written: No space left on device; make room" in lines[0]
