@@ -11,14 +11,13 @@ from action_selector.retrieval import SentenceEncoding, compute_similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.errors import EngineFailedError, PastDeadlineError
 from norm_core.engines.request_context import Deadline
-from norm_core.engines.talk_reader import TalkReader, format_option, format_scene
+from norm_core.engines.talk_reader import TalkReader, format_option, format_scene, to_log_odds
 from norm_core.records.record import record
 
 # A cosine that is higher by so much makes a candidate e times as likely.
 _SCALE = 0.1
 # The reader would take seconds for more candidates.
 _MAX_READ_CANDIDATES = 16
-_MIN_PROBABILITY = 1e-4
 # By this factor of the reader's log odds, the probability of the best candidate fits how often it is right: 330 scenes
 # by a writer whose scenes the reader was not taught (2026-11-29).
 _READER_SCALE = 1 / 3.5
@@ -83,12 +82,7 @@ class ReadScene:
         for action in actions:
             self._deadline.check()
             (reading,) = talk.read_options([format_option(strip_instructions(action))])
-            self._log_odds[action] = _to_log_odds(reading.possible) + _to_log_odds(reading.fitting)
-
-
-def _to_log_odds(probability: float) -> float:
-    clipped = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
-    return math.log(clipped / (1 - clipped))
+            self._log_odds[action] = to_log_odds(reading.possible) + to_log_odds(reading.fitting)
 
 
 def score_by_likeness(

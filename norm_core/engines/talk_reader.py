@@ -7,6 +7,7 @@ import mmap
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import log
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -32,6 +33,8 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
+# The least probability of which log odds are taken.
+_MIN_PROBABILITY = 1e-4
 # The lines that each reading rates: this one and the two before it.
 OFFSETS = 3
 # The outputs of one rated line: three kinds, the attributes, "held against the robot" and "good".
@@ -382,6 +385,12 @@ def _make_turn_reading(outputs: NDArray[np.float64]) -> TurnReading:
         held_against=held_against,
         good=good,
     )
+
+
+def to_log_odds(probability: float) -> float:
+    """Return the log odds of a probability, which is taken to be neither impossible nor certain."""
+    clipped = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
+    return log(clipped / (1 - clipped))
 
 
 def _to_probabilities(logits: NDArray[np.float64]) -> list[float]:

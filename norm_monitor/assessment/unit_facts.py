@@ -8,10 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import log
 from statistics import median_high
 
-from norm_core.engines.talk_reader import TurnReading, find_latest_reading
+from norm_core.engines.talk_reader import TurnReading, find_latest_reading, to_log_odds
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
@@ -167,7 +166,6 @@ TIMED_FACTS = frozenset(
 )
 # The facts that tell how long a person's words had no answer.
 _FACTS_OF_AN_ANSWER_DUE = frozenset({"gap_after_s", "robot_silent_after_s", "silent_by_pace", "people_silent_after_s"})
-_MIN_PROBABILITY = 1e-4
 
 
 @record
@@ -449,8 +447,8 @@ def _exchange_facts(exchange: Exchange, matcher: TextMatcher) -> Facts:
     now, alone = matcher.read(exchange), matcher.read(replace(exchange, after="", then=""))
     facts = {"known_after": float(exchange.stage)}
     for polarity in Polarity:
-        facts[f"text_{polarity}_log_odds"] = _log_odds(now.probability[polarity])
-        facts[f"text_{polarity}_log_odds_without_reaction"] = _log_odds(alone.probability[polarity])
+        facts[f"text_{polarity}_log_odds"] = to_log_odds(now.probability[polarity])
+        facts[f"text_{polarity}_log_odds_without_reaction"] = to_log_odds(alone.probability[polarity])
         facts[f"encounter_model_{polarity}"] = now.seen.get(polarity, 0.0)
         for attribute, score in now.scores.get(polarity, {}).items():
             facts[f"text_{polarity}_{attribute}"] = score
@@ -478,9 +476,9 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
                 readings[line].cause_distance,
             )
             facts_of_turn = {
-                **{f"reader_{name}": _log_odds(value) for name, value in _probabilities(latest).items()},
-                **{f"reader_{name}_at_once": _log_odds(value) for name, value in _probabilities(at_once).items()},
-                **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
+                **{f"reader_{name}": to_log_odds(value) for name, value in _probabilities(latest).items()},
+                **{f"reader_{name}_at_once": to_log_odds(value) for name, value in _probabilities(at_once).items()},
+                **{f"reader_{name}": to_log_odds(value) for name, value in latest.attributes.items()},
             }
             # None if the turn is no longer in the history.
             facts[index] = facts_of_turn, finished[line - back] if 0 < back <= line else None
@@ -514,8 +512,3 @@ def _gap_s(gap_ns: int) -> float:
 def _share(flags: Iterator[bool]) -> float:
     every = list(flags)
     return sum(every) / len(every)
-
-
-def _log_odds(probability: float) -> float:
-    clipped = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
-    return log(clipped / (1 - clipped))
