@@ -61,10 +61,6 @@ class FlagDecision:
         """Return the flag with its evidence, explanation and provenance."""
         unit, assessment, reason = self.evidence.unit, self.assessment, self.reason
         notes = [note for note in (assessment.judgement, reason) if note]
-        corrections = [note.correction for note in notes]
-        if assessment.polarity is Polarity.ERROR:  # the judge may have written none
-            corrections.insert(int(bool(assessment.judgement)), find_plain_correction(self.evidence.measured))
-            corrections.append(word_correction(unit.kind, self.attributes[0], self.evidence.measured))
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=unit.event_id,
@@ -84,8 +80,19 @@ class FlagDecision:
             person_id=unit.person_id,
             evidence=self._collect_evidence(),
             rationale=next((note.rationale for note in notes if note.rationale), ""),
-            correction=next(filter(None, corrections), ""),
+            correction=self._choose_correction(),
             provenance=self.cite(),
+        )
+
+    def _choose_correction(self) -> str:
+        """Return the judge's advice, or that of plain words, of the reason or of what happened, in this order."""
+        judgement, reason, measured = self.assessment.judgement, self.reason, self.evidence.measured
+        is_error = self.assessment.polarity is Polarity.ERROR
+        return (
+            (judgement.correction if judgement else "")
+            or (find_plain_correction(measured) if is_error else "")
+            or (reason.correction if reason else "")
+            or (word_correction(self.evidence.unit.kind, self.attributes[0], measured) if is_error else "")
         )
 
     def _collect_evidence(self) -> tuple[Evidence, ...]:
