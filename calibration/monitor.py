@@ -70,6 +70,8 @@ def measure(  # noqa: PLR0917
         for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)
         if not readers or source.writer in readers_by_writer
     ]
+    if not chosen:
+        raise TactfulError("--reader: no reader was taught without a writer; teach one (--without)")
     writers = len({source.writer for source in chosen})
     _err.print(f"{len({source.encounter.id for source in chosen})} encounters by {writers} writers")
     collected = collect(

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -52,3 +53,12 @@ def test_an_evaluation_needs_a_reason() -> None:
     error = calibrate().exception
     assert isinstance(error, TactfulError)
     assert "--why: each evaluation on the shipped encounters is logged" in str(error)
+
+
+def test_a_reader_that_was_taught_every_writer_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    opened = SimpleNamespace(manifest=SimpleNamespace(size="small"))
+    monkeypatch.setattr(monitor, "TalkReader", SimpleNamespace(open=lambda *_, **__: opened))
+    monkeypatch.setattr(monitor, "find_readers_by_writer", lambda _: {})
+    error = calibrate("--why", "a trial", "--reader", tmp_path).exception
+    assert isinstance(error, TactfulError)
+    assert "--reader: no reader was taught without a writer; teach one" in str(error)
