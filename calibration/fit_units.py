@@ -227,20 +227,22 @@ def fit_polarities(units: Sequence[LabelledUnit], kinds: Sequence[UnitKind] = FI
 
 
 def _fit_polarities(
-    kind: UnitKind, units: Sequence[LabelledUnit], table: Table, weights: NDArray[np.float64] | None = None
+    kind: UnitKind, units: Sequence[LabelledUnit], table: Table, slow_weights: NDArray[np.float64] | None = None
 ) -> AdditiveFit:
-    weights = np.ones(len(units)) if weights is None else weights
+    """Fit the scores of both polarities; in talk with a slow robot, units have weights, and no fact decides alone."""
+    weights = np.ones(len(units)) if slow_weights is None else slow_weights
     marked = np.array([[unit.polarity is polarity for polarity in POLARITIES] for unit in units], bool).reshape(-1, 2)
     fit = fit_additive(table, marked, weights, RISING[kind], _ROUNDS[kind])
-    fit.least = tuple(
-        find_least_scores(table, marked[:, at], thresholds) for at, thresholds in enumerate(_DECIDE_ALONE.get(kind, ()))
-    )
+    deciding = _DECIDE_ALONE.get(kind, ()) if slow_weights is None else ()
+    fit.least = tuple(find_least_scores(table, marked[:, at], thresholds) for at, thresholds in enumerate(deciding))
     return fit
 
 
-def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit], weights: NDArray[np.float64] | None = None) -> KindModel:
+def _fit_kind(
+    kind: UnitKind, units: Sequence[LabelledUnit], slow_weights: NDArray[np.float64] | None = None
+) -> KindModel:
     table = _table(units)
-    fit = _fit_polarities(kind, units, table, weights)
+    fit = _fit_polarities(kind, units, table, slow_weights)
     attributes, coded, named_from = {}, {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([unit.polarity is polarity for unit in units])

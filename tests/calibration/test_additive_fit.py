@@ -1,9 +1,15 @@
 """Additive scores find what labels depend on, keep to what sense says, and survive being written down."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
 from calibration.additive_fit import AdditiveFit, Table, find_least_scores, fit_additive
+from calibration.fit_units import fit_polarities, fit_slow_kinds
+from calibration.unit_examples import LabelledUnit
+from norm_core.records.flag import Attribute, Polarity
+from norm_monitor.assessment.unit import UnitKind
 
 COUNT = 600
 
@@ -85,3 +91,19 @@ def test_a_fact_that_decides_alone_is_not_outvoted() -> None:
 def test_a_class_without_labels_is_unlikely_and_no_error() -> None:
     table, fit = fitted(rows(), np.zeros((COUNT, 1), bool))
     assert (fit.scores(table) < -5).all()
+
+
+def test_no_fact_decides_alone_in_weights_for_slow_robots() -> None:
+    owed = [silence({"silence_s": 6.0, "owed_silence_s": 6.0}, Polarity.ERROR)] * 40
+    units = [*owed, *[silence({"silence_s": 2.0}, None)] * 40]
+    _, fit = fit_polarities(units, [UnitKind.SILENCE])[UnitKind.SILENCE]
+    assert "owed_silence_s" in fit.least[0]
+    slow = fit_slow_kinds(units, [])[UnitKind.SILENCE]
+    assert slow.polarities[Polarity.ERROR].least == {}
+
+
+def silence(facts: Mapping[str, float], polarity: Polarity | None) -> LabelledUnit:
+    return LabelledUnit(
+        talk=0, kind=UnitKind.SILENCE, onset_ns=0, facts=facts, exchange=None, findings=(), borne_out=(),
+        polarity=polarity, attributes=(Attribute.ENGAGEMENT,) if polarity else (),
+    )  # fmt: skip

@@ -93,6 +93,13 @@ def test_a_silence_after_a_question_is_an_error_whatever_else_holds() -> None:
     assert reading.odds[Polarity.ERROR] > 2
 
 
+@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL, ReaderSize.MIDDLE])
+def test_no_fact_decides_alone_about_a_slow_robot(reader: ReaderSize | None) -> None:
+    slow_kinds = shipped_unit_model(reader).slow_kinds
+    assert slow_kinds
+    assert not any(score.least for weights in slow_kinds.values() for score in weights.polarities.values())
+
+
 @pytest.mark.parametrize(
     ("competence", "pace_s", "is_praised"), [(4.5, 0.5, True), (3.0, 0.5, False), (-2.0, 0.5, False), (-2.0, 5.0, True)]
 )
