@@ -149,6 +149,8 @@ class Monitor:
         }
         self._history = History(config.memory)
         self._skew = ClockSkew()
+        # Windows wait without a limit where a recording is played in lockstep, whose pace is not that of time.
+        self._is_paced = bool(config.windows.lateness_s)
         self._fusion = Fusion(fusion, self._model, note_closed)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
@@ -271,7 +273,7 @@ class Monitor:
         elif isinstance(record, RobotSpeech):
             self._history.add_robot_speech(record)
         self._first_speech.add(record)
-        self._skew.add(record, received_ns)
+        self._skew.add(record, received_ns if self._is_paced else None)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         self._windows.add(record)
 

@@ -1,7 +1,8 @@
 """Detect clocks that disagree between sources.
 
-Stamps alone show sources that advance half a minute or more apart, and words of the robot that the microphone hears at
-another time; this is the same in every replay. Live, the delay of records after their stamps counts too.
+Stamps alone show words of the robot that the microphone hears at another time and, in a replay, sources that advance
+half a minute or more apart. Live, delays of records after their stamps count in place of the latter. A slow computer
+delays records too, but not from the first on, so a source that was ever in time keeps its clock.
 """
 
 from collections import deque
@@ -24,7 +25,7 @@ LATE_SOUND = (
     "timing: sound without stamps came over 0.3 s late, as may all else, so no flag is raised on timing meanwhile; "
     "use a microphone driver that stamps its sound, or relieve this computer"
 )
-# Sources that advance further apart than this have clocks apart: transcription never delays one so much.
+# Sources of a recording that advance further apart than this have clocks apart: transcription never delays one so much.
 _MAX_LEAD_NS = 30 * NS_PER_S
 # Number of leads of which the smallest counts.
 _LEAD_SAMPLES = 3
@@ -84,6 +85,7 @@ class ClockSkew:
         self._ahead_ns: dict[str, deque[int]] = {}  # of the microphone, by source
         self._received: dict[str, deque[tuple[int, int]]] = {}  # receive times and stamps
         self._first_received: dict[str, tuple[int, int]] = {}
+        self._smallest_delays_ns: dict[str, int] = {}  # since the timeline began
         self._is_stamped_on_arrival = False
         self._reported: deque[RobotSpeech] = deque(maxlen=16)
         self._heard: deque[Utterance] = deque(maxlen=32)
@@ -107,6 +109,8 @@ class ClockSkew:
             max_delays = _ROBOT_DELAY_SAMPLES if source == ROBOT_SPEECH else _DELAY_SAMPLES
             self._received.setdefault(source, deque(maxlen=max_delays)).append((received_ns, stamp_ns))
             self._first_received.setdefault(source, (received_ns, stamp_ns))
+            delay_ns = received_ns - stamp_ns
+            self._smallest_delays_ns[source] = min(delay_ns, self._smallest_delays_ns.get(source, delay_ns))
 
     def describe_skew(self, until_ns: int | None = None) -> str:
         """Describe which clocks lie apart and what to do, by words heard before `until_ns`; empty if none do."""
@@ -134,26 +138,36 @@ class ClockSkew:
         self._late_spans.append((from_ns, until_ns))
 
     def _compare_order(self) -> Iterator[str]:
-        """Yield the sources whose stamps are always far from those of the microphone."""
+        """Yield the sources whose stamps are always far from those of the microphone; live, one may only be late."""
+        if self._received:
+            return
         for source, ahead_ns in sorted(self._ahead_ns.items()):
             smallest_ns = min(ahead_ns, key=abs)
             if len(ahead_ns) == _LEAD_SAMPLES and abs(smallest_ns) > _MAX_LEAD_NS:
                 yield _describe_skew(source, smallest_ns)
 
     def _compare_delays(self) -> Iterator[str]:
-        """Yield the sources whose smallest delay differs from that of the microphone, or else of the first source."""
+        """Yield the sources whose smallest delay differs from that of the microphone, or else of the first source.
+
+        The smallest of the latest must differ, and the smallest of all: lateness begins after the first records.
+        """
         if not self._is_live():
             return
         delays_ns = {
             source: min(received_ns - stamp_ns for received_ns, stamp_ns in times)
             for source, times in sorted(self._received.items())
+            if times[-1][0] - self._first_received[source][0] >= _MIN_PACED_NS
         }
+        smallest_ns = dict(self._smallest_delays_ns)
         if self._is_stamped_on_arrival:
-            delays_ns[UTTERANCES] = 0
+            delays_ns[UTTERANCES] = smallest_ns[UTTERANCES] = 0
         reference = UTTERANCES if UTTERANCES in delays_ns else min(delays_ns)
         for source, delay_ns in delays_ns.items():
             ahead_ns = delays_ns[reference] - delay_ns
-            if abs(ahead_ns) > _MAX_DELAY_DIFFERENCE_NS:
+            ever_ahead_ns = smallest_ns[reference] - smallest_ns[source]
+            if min(ahead_ns, ever_ahead_ns) > _MAX_DELAY_DIFFERENCE_NS or (
+                max(ahead_ns, ever_ahead_ns) < -_MAX_DELAY_DIFFERENCE_NS
+            ):
                 agrees = min((source, reference), key=lambda name: abs(delays_ns[name]))
                 yield f"{_describe_skew(source, ahead_ns, reference)} (this machine's clock agrees with {agrees})"
 

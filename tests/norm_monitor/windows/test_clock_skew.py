@@ -10,11 +10,12 @@ from norm_core.records.speech import RobotSpeech, Speaker, Timing, Utterance, ma
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.monitor import Monitor
-from norm_monitor.windows.cutter import Entry
+from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.windows.cutter import Entry, WindowConfig
 from tests.node_records import camera_frame
 from tests.norm_monitor.encounter_talk import ALONE, at, robot, seen, user, waiting_alone, when_given, with_silence
 
+LIVE = MonitorConfig(windows=WindowConfig(sources=("utterances",)))
 SAID = [
     "Good morning, I am the robot of this museum.",
     "The whales are on the second floor today.",
@@ -149,7 +150,7 @@ def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: EncoderMatcher
 def test_receive_times_name_the_wrong_clock(
     meaning: EncoderMatcher, camera_s: float, here_s: float, pace: float, reason: str
 ) -> None:
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    monitor = Monitor(LIVE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for tenth in range(300):
         now_s = tenth / 10
         received_ns = at(here_s + now_s / pace)
@@ -161,10 +162,40 @@ def test_receive_times_name_the_wrong_clock(
     assert bool(monitor.clocks_reason) is bool(reason)
 
 
-def test_drifting_camera_is_named_though_it_came_first(meaning: EncoderMatcher) -> None:
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+def test_camera_that_falls_behind_hides_no_other_clock(meaning: EncoderMatcher) -> None:
+    monitor = Monitor(LIVE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for second in range(60):
         monitor.take(camera_frame(at(second / 2), b""), at(second + 0.05))
         monitor.take(make_silence_mark(at(second), "audio"), at(second + 0.1))
-    assert "frames is stamped" in monitor.clocks_reason
-    assert "behind utterances (this machine's clock agrees with utterances)" in monitor.clocks_reason
+        monitor.take(seen(second - 5, second - 4)[0], at(second + 0.1))
+    assert "presence is stamped 5.0 s behind utterances" in monitor.clocks_reason
+    assert "frames" not in monitor.clocks_reason
+
+
+@pytest.mark.parametrize("late", ["utterances", "frames", "robot_speech"])
+def test_lateness_of_a_slow_machine_is_no_skew(meaning: EncoderMatcher, late: str) -> None:
+    """One source comes ever later from the third second on, up to forty seconds; the others come in time."""
+    monitor = Monitor(LIVE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    arrivals: list[tuple[float, Entry]] = []
+    for second in range(120):
+        lateness_s = min(40.0, max(0.0, second - 3.0))
+        said = robot(second, second + 1, "Hello.") if second % 20 == 2 else []
+        sources: dict[str, list[Entry]] = {
+            "utterances": [make_silence_mark(at(second), "audio")],
+            "frames": [camera_frame(at(second), b"")],
+            "robot_speech": said,
+        }
+        for source, entries in sources.items():
+            arrivals += [(second + 0.1 + lateness_s * (source == late), entry) for entry in entries]
+    for arrival_s, entry in sorted(arrivals, key=lambda pair: pair[0]):
+        monitor.take(entry, at(arrival_s))
+        assert monitor.clocks_reason == ""
+
+
+def test_receive_times_in_lockstep_say_nothing_of_clocks(meaning: EncoderMatcher) -> None:
+    """Without a limit of lateness, the recording may come at any pace, here at that of time."""
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    for second in range(60):
+        monitor.take(make_silence_mark(at(second), "audio"), at(second + 0.1))
+        monitor.take(camera_frame(at(second - 4.0), b""), at(second + 0.1))
+    assert monitor.clocks_reason == ""

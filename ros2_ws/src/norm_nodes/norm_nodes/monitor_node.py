@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
@@ -99,6 +99,13 @@ RECENT_NS = 600 * NS_PER_S
 KINDS = {Utterance: "utterance", RobotSpeech: "robot_speech", SocialFlag: "flag", Decision: "decision"}
 # How often attention is published.
 ATTENTION_EVERY_S = 0.5
+
+
+class Arrived(NamedTuple):
+    """A record of a sense, and when it arrived."""
+
+    record: Any
+    received_ns: int
 
 
 class Forget:
@@ -317,7 +324,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def receive(self, record: Any) -> None:
         """Queue a record for the role, and note talk for checks of utterances."""
-        self._records.put(record)
+        self._records.put(Arrived(record, self.clock.now_ns()))
         self._checks.talk.take(record)
 
     def _report_recent(self, _: Any, response: Any) -> Any:
@@ -335,7 +342,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _watch_records(self) -> None:
         while not self._records.is_drained():
-            record = self._records.get(timeout_s=WAIT_S)
+            item = self._records.get(timeout_s=WAIT_S)
+            record, received_ns = item if isinstance(item, Arrived) else (item, None)
             if self._applied is not self.config:  # between two records, so that each is decided by one configuration
                 self._applied = self.config
                 self._publish(self._monitor.reconfigure(self._select_config()))
@@ -343,7 +351,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._state_sources()
                 continue
             try:
-                self._handle(record)
+                self._handle(record, received_ns)
             except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
                 self.get_logger().error(traceback.format_exc())
                 why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
@@ -353,7 +361,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                     record.answer(why)
         self._publish(self._monitor.end_input(awaits_judge=False))
 
-    def _handle(self, record: Any) -> None:
+    def _handle(self, record: Any, received_ns: int | None) -> None:
         if isinstance(record, UnitJudgement):
             self._publish(self._monitor.take_judgement(record))
         elif isinstance(record, NoteAnswer):
@@ -370,7 +378,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if isinstance(record, Utterance | RobotSpeech | Presence | Decision):
                 self._study.keep(record)
             if not isinstance(record, Decision):
-                self._publish(self._monitor.take(record, self.clock.now_ns()))
+                self._publish(self._monitor.take(record, received_ns))
         self._ask_for_next()
         self._report_counts()
 
