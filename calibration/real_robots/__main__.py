@@ -66,13 +66,13 @@ def fit(
     figures = {
         coder: {
             str(sensitivity): {
-                str(polarity): _figures(stretches, flagged[sensitivity], coder, polarity) for polarity in Polarity
+                str(polarity): make_figures(stretches, flagged[sensitivity], coder, polarity) for polarity in Polarity
             }
             for sensitivity in Sensitivity
         }
         for coder in stretches[0].events_by_coder
     }
-    _print(figures)
+    print_figures(figures)
     if json_file:
         json_file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     if write:
@@ -111,12 +111,13 @@ def _flags(model: UnitModel, units: Units, sensitivity: Sensitivity) -> Iterator
                 yield unit, polarity
 
 
-def _figures(
+def make_figures(
     stretches: Sequence[CodedStretch],
     flagged: Sequence[Sequence[tuple[LabelledUnit, Polarity]]],
     coder: str,
     polarity: Polarity,
 ) -> dict[str, float]:
+    """Match what is flagged, in each stretch, with a coder's marks, and count."""
     rows = []
     false, harmless_h = 0, 0.0
     for stretch, flags in zip(stretches, flagged, strict=True):
@@ -157,7 +158,8 @@ def find_control(stretches: Sequence[CodedStretch], coder: str, polarity: Polari
     return 100 * sum(are_met) / max(1, len(are_met))
 
 
-def _print(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> None:
+def print_figures(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> None:
+    """Print the figures by coder, sensitivity and polarity."""
     table = Table(
         "coder", "sensitivity", "of", "F1", "control", "precision", "recall", "false an hour where none is marked"
     )

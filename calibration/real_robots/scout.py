@@ -23,7 +23,7 @@ from norm_monitor.encounters.library import TrueEvent
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # How much talk before a stretch the monitor hears, and how long before the first words it starts.
-_LEAD_S, _START_S = 60.0, 5.0
+LEAD_S, _START_S = 60.0, 5.0
 # The share of words that a repeated request has in common with the first.
 _SAME_SHARE = 0.6
 
@@ -46,7 +46,7 @@ def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable)
     for talk, stretch in enumerate(read_sessions(CODINGS)):
         timed = TimedStretch.of(stretch, by_id[stretch["session"]])
         labelled = timed.label(join_marks(stretch["coders"]))
-        from_ns = s_to_ns(_LEAD_S)
+        from_ns = s_to_ns(LEAD_S)
         yield CodedStretch(
             person=person_of(stretch["session"]),
             events_by_coder={coder: timed.find_events(marks) for coder, marks in stretch["coders"].items()},
@@ -68,7 +68,7 @@ class TimedStretch:
     @classmethod
     def of(cls, stretch: Json, session: Json) -> "TimedStretch":
         """Cut a stretch from its session."""
-        from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
+        from_s, end_s = stretch["start_s"] - LEAD_S, stretch["end_s"]
         rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
         onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
         return cls(

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from calibration.real_robots.outcomes import make_talk
 from calibration.real_robots.scout import TimedStretch, join_marks
+from calibration.real_robots.silence_rule import find_flags, find_silences
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
 
 # By, seconds, words and relation.
@@ -34,12 +35,27 @@ def test_a_turn_after_which_people_say_it_again_counts_against_the_robot() -> No
     assert turns[1].votes is None  # the robot speaks again
 
 
-def test_a_silence_begins_with_the_last_words_or_sign_of_work_before_it_counts() -> None:
+def invented_stretch() -> TimedStretch:
     rows = [
         {"id": str(n), "by": by, "at_s": 60.0 + at_s, "text": text, "relation": relation}
         for n, (by, at_s, text, relation) in enumerate(ROWS)
     ]
-    stretch = TimedStretch.of({"start_s": 60.0, "end_s": 140.0}, {"id": "scout/p9.01_main1", "turns": rows})
+    return TimedStretch.of({"start_s": 60.0, "end_s": 140.0}, {"id": "scout/p9.01_main1", "turns": rows})
+
+
+def test_a_stopwatch_flags_silences_after_a_persons_words_and_signs_of_work_alone() -> None:
+    silences = list(find_silences(invented_stretch()))
+
+    def onsets_s(*limits_s: float | None) -> list[float]:
+        return [unit.onset_ns / 1e9 - 65.0 for unit, _ in find_flags(silences, *limits_s)]
+
+    assert onsets_s(6.5, None) == pytest.approx([30.0, 40.0, 70.0])  # the last lasts until the end
+    assert onsets_s(20.0, None) == pytest.approx([40.0])
+    assert len(onsets_s(20.0, 4.0)) == 2  # "processing" too
+
+
+def test_a_silence_begins_with_the_last_words_or_sign_of_work_before_it_counts() -> None:
+    stretch = invented_stretch()
     after = {"attributes": ["conversational_mechanics"], "polarity": "error", "why": ""}
     late = {**after, "row": "0", "silence": True, "onset_s": 72.0}  # before any sign of work
     stuck = {**after, "row": "0", "silence": True, "onset_s": 79.0}  # "processing" was the last that was heard
