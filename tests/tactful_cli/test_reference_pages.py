@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ def test_the_readme_states_no_figure_of_its_own() -> None:
     assert re.findall(r"\| \**[\d.]+.*", readme) == []
     pages = {path.name: path.read_text(encoding="utf-8") for path, _ in figure_files()}
     assert [name for name, text in pages.items() if re.search(r"^ {0,3}<!--\w", text, re.MULTILINE)] == []
+
+
+def test_each_commit_that_is_named_is_in_the_history() -> None:
+    """A commit that was rebased away cannot be checked out; a shallow clone has no history to ask."""
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("no history here")
+    named = {run["commit"]: name for name, run in figures.load()["runs"].items()}
+    for page, text in figure_files():
+        named |= dict.fromkeys(re.findall(r"commit\s+`([0-9a-f]{7,40})`", text), page.name)
+    assert len(named) > 10
+    history = git("rev-list", "HEAD").split()
+    unknown = {commit: name for commit, name in named.items() if not any(full.startswith(commit) for full in history)}
+    assert unknown == {}
+
+
+def git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=DOCS, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
