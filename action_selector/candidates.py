@@ -65,7 +65,6 @@ class Skill(Config):
     action: str = Field(min_length=1, max_length=400, description="what the robot does, in words")
     norms: tuple[Norm, ...] = Field(default=(), description="norm categories that it serves")
     needs: Needs = Needs()
-    repair: bool = Field(default=False, description="whether it repairs a social error")
 
 
 class SkillCatalogue(Config):

@@ -11,7 +11,6 @@ from action_selector.candidates import SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.house_rules import HouseRules
 from action_selector.queries import TASKS, convert_query, extract_answer
-from action_selector.repair import RepairRequests
 from action_selector.request import Request
 from action_selector.request_limits import shorten
 from action_selector.retrieval import PrecedentIndex, read_precedents
@@ -24,7 +23,6 @@ from norm_core.health.health_log import HealthLog
 from norm_core.models.reader_folder import AUTO
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
-from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
@@ -36,7 +34,7 @@ from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
 from norm_core.streams.recent_records import RecentRecords
 from norm_core.streams.watermarks import HeldQueries
 
-SelectorRecord = Frame | Utterance | Presence | Episode | Query | SocialFlag
+SelectorRecord = Frame | Utterance | Presence | Episode | Query
 
 PICTURES_HELD_BACK = (
     "selector: the model runs on another machine, so it is not shown images; "
@@ -76,14 +74,12 @@ class Selector:
         clock: Clock,
         config: RequestConfig | None = None,
         health_log: HealthLog | None = None,
-        repairs: RepairRequests | None = None,
     ) -> None:
-        """Report outcomes and problems to the health log. Error flags are answered only with `repairs`."""
+        """Report outcomes and problems to the health log."""
         self._decider = decider
         self._clock = clock
         self._config = config or RequestConfig()
         self._health_log = health_log or HealthLog()
-        self._repairs = repairs
         self._recent = RecentRecords(self._config.window_s)
         self._held = HeldQueries(self._config.sources, s_to_ns(self._config.frames_every_s))
 
@@ -92,8 +88,6 @@ class Selector:
     ) -> None:
         """Decide every further request by these settings, skills and rules, and by those alone."""
         self._decider = self._decider.with_settings(config, catalogue, rules)
-        if self._repairs:
-            self._repairs.use_catalogue(catalogue)
 
     def prepare(self) -> None:
         """Load the encoder ahead of the first request. Raises EngineError if that fails."""
@@ -107,9 +101,6 @@ class Selector:
         """
         if isinstance(record, Query) and record.task not in TASKS:
             return []
-        if isinstance(record, SocialFlag):
-            request = self._repairs.request_for(record) if self._repairs else None
-            return [self.ask(request)] if request else []
         if isinstance(record, Episode):
             # The edge of an episode closes the queries before it.
             due = self.end_input()
@@ -244,15 +235,13 @@ def open_selector(
     precedents: PrecedentIndex | None = None
     if files.precedents_index:
         precedents = PrecedentIndex.build(read_precedents(Path(files.precedents_index).expanduser()), encoder)
-    skills = files.read_catalogue()
     decider = Decider(
         encoder,
         files,
         engine=engine,
-        catalogue=skills,
+        catalogue=files.read_catalogue(),
         rules=files.read_rules(),
         precedents=precedents,
         reader=None if engine else open_reader(files.reader),
     )
-    repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
-    return Selector(decider, clock, requests, health_log, repairs)
+    return Selector(decider, clock, requests, health_log)

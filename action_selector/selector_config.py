@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from action_selector.repair import RepairConfig
 from norm_core.records.decision import Norm
 from norm_core.runtime.config import LIVE, Config
 from norm_core.streams.watermarks import SOURCES, check_sources
@@ -120,4 +119,3 @@ class RequestConfig(Config):
         description=f"sources that a query without a deadline waits for, of {', '.join(SOURCES)}; empty for none",
     )
     frames_every_s: float = Field(default=1.0, gt=0, le=60, description="period of kept frames and of presence")
-    repair: RepairConfig = RepairConfig()

@@ -79,7 +79,7 @@ class Decision:
     stamp_ns: int
     frame_id: str = ""
     decision_id: str
-    query_id: str = ""  # of a repair, the event_id of the flag that asked for it
+    query_id: str = ""  # of the goal; the event_id of a flag where one asked
     situation: str = ""  # of the request; untrusted text
     question: str = ""  # of the request; untrusted text
     outcome: Outcome

@@ -247,7 +247,7 @@ class Redactor:
     def _redact_decision(self, decision: Decision) -> Decision:
         return replace(
             decision,
-            situation=self._redact_with_quotes(decision.situation),  # of a repair: the rationale of a flag
+            situation=self._redact_with_quotes(decision.situation),  # may hold the rationale of a flag
             question=self.clean_text(decision.question),
             explanation=self.clean_text(decision.explanation),
             justification=self.clean_text(decision.justification),

@@ -11,6 +11,7 @@ from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.schema import Kind
 from tests.acceptance.tactful_up import running, running_up, say
 from tests.norm_monitor.view.browser import Browser, needs_chromium
+from tests.norm_nodes.test_selector import ask
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -29,6 +30,7 @@ TALK = [  # speaker, start, end, words: a question that waits nine seconds for i
     ("ROBOT", 11, 13, "You can buy it at the counter."),
     ("UNKNOWN", 24, 24, ""),
 ]
+REPAIRS = ["Apologise for the error.", "Call a member of staff."]
 UTTERANCES, TALK_NS = "/tactful/utterances", 25 * 10**9
 STUDY = """
 /tactful/monitor:
@@ -36,7 +38,7 @@ STUDY = """
     windows.sources: [utterances]
     study: {{log: {log}, name: library, session: S07}}
 /tactful/selector:
-  ros__parameters: {{repair.on_error_flags: true}}
+  ros__parameters: {{when_unsure: best_effort}}
 """
 
 
@@ -83,6 +85,7 @@ def test_a_late_viewer_sees_the_talk_so_far_and_judges_a_flag(tmp_path: Path, ob
         flags = observer.collect(SocialFlag, "/tactful/flags", 50)
         say(observer, UTTERANCES, TALK, readers=2, begin_ns=time.time_ns() - TALK_NS)
         observer.until(lambda: flags, "a flag before the page is opened")
+        ask(observer, query_id=flags[0].event_id, candidates=REPAIRS, situation=flags[0].rationale, others_given=True)
         with running("view") as view:
             browser.open(view.wait_for("http://"))
             until_shown(browser, "count", "1 in all")

@@ -1,14 +1,12 @@
-"""The selector's role: when requests are due, also about a flagged error, and what is refused."""
+"""The selector's role: when requests are due, and what is refused."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from action_selector.decider import Decider
-from action_selector.repair import DEFAULT_REPAIRS, RepairConfig, RepairRequests
-from action_selector.selector import Selector, SelectorFiles, open_selector
+from action_selector.selector import Selector
 from action_selector.selector_config import RequestConfig, SelectorConfig
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.direct_engine import DirectEngine
@@ -19,11 +17,10 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import OptionReading
 from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
-from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance, make_silence_mark
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, error_flag, other, request, window
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.node_records import counted
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -241,51 +238,6 @@ def test_reader_reads_sixteen_candidates_beside_none_of_them(sentences: Sentence
     asked = request(*options, "Tell him that you are sorry.", "", situation="A guest stands at the desk of a hotel.")
     assert decide(sentences, asked, reader=reader).chosen.startswith("Tell")
     assert len(reader.options) == 16
-
-
-COMPETENCE = replace(error_flag("kind"), polarity=Polarity.COMPETENCE, correction="")
-CLOSED = replace(error_flag("over"), state=FlagState.CLOSED)
-WITHDRAWN = replace(error_flag("doubtful"), state=FlagState.WITHDRAWN)
-ENABLED = RequestConfig(repair=RepairConfig(on_error_flags=True))
-SKILLS = """
-may_do_nothing: false
-skills:
-  - {action: Lay the table.}
-  - {action: Say that you are sorry., repair: true}
-  - {action: Fetch the manager., repair: true, needs: {facts: [a manager is in]}}
-"""
-
-
-def test_opened_error_asks_for_a_repair(sentences: SentenceEncoder) -> None:
-    selector = Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), ENABLED, repairs=RepairRequests())
-    (due,) = selector.take(error_flag("late"))
-    decision = selector.decide(due).decision
-    assert (decision.outcome, decision.query_id) == (Outcome.ANSWERED, "late")
-    assert decision.chosen in DEFAULT_REPAIRS
-    assert [judged.action for judged in decision.candidates] == [*DEFAULT_REPAIRS, ""]
-
-
-@pytest.mark.parametrize("flag", [COMPETENCE, CLOSED, WITHDRAWN])
-def test_competence_or_final_error_asks_for_no_repair(flag: SocialFlag) -> None:
-    assert RepairRequests().request_for(flag) is None
-
-
-def test_updated_error_asks_for_a_repair_once() -> None:
-    repairs, opened = RepairRequests(), error_flag("late")
-    updated = replace(opened, state=FlagState.UPDATED)
-    asked = [repairs.request_for(flag) for flag in (updated, opened, updated)]
-    assert [request.query_id for request in asked if request] == ["late"]
-
-
-def test_repair_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, sentences: SentenceEncoder) -> None:
-    path = tmp_path / "skills.yaml"
-    path.write_text(SKILLS, encoding="utf-8")
-    files = SelectorFiles(skills=str(path), when_unsure=BEST_EFFORT.when_unsure)
-    selector = open_selector(files, ReplayClock(NOW_NS), requests=ENABLED)
-    (due,) = selector.take(error_flag("late"))
-    decision = selector.decide(due).decision
-    assert [judged.action for judged in decision.candidates] == ["Say that you are sorry.", "Fetch the manager."]
-    assert decision.chosen == "Say that you are sorry."  # nobody states that a manager is in
 
 
 class SlowReader(Reader):

@@ -1,7 +1,5 @@
 """The selector in a replay, which also answers the queries of suites about actions."""
 
-from typing import ClassVar
-
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS
 from norm_nodes.selector_node import SelectorNode, SelectorNodeConfig
@@ -14,8 +12,6 @@ from norm_core.records.topics import ANSWERS_TOPIC, EPISODES_TOPIC, QUERIES_TOPI
 
 class QueriedSelector(DrainReporter[SelectorNodeConfig], SelectorNode):
     """Answer goals as the robot's selector does, and queries."""
-
-    requesting: ClassVar[frozenset[type]] = SelectorNode.requesting | {Query}
 
     def subscribe_senses(self) -> None:
         """Subscribe to queries and episodes too, and advertise answers."""

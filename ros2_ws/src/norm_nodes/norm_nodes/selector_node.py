@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from norm_interfaces.action import SelectAction
 from rclpy.duration import Duration
@@ -17,7 +17,7 @@ from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
 from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
-from norm_core.records.flag import SocialFlag
+from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
@@ -29,7 +29,6 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.records.topics import (
     DECISIONS_JSON_TOPIC,
     DECISIONS_TOPIC,
-    FLAGS_TOPIC,
     FRAMES_TOPIC,
     PRESENCE_TOPIC,
     SENSES_ENDED_TOPIC,
@@ -45,8 +44,6 @@ from norm_nodes.base.norm_node import NormNode
 
 # How many requests wait for a decision.
 MAX_WAITING = 8
-# How many of them may be repairs; the rest is for goals and queries.
-MAX_REPAIRS_WAITING = MAX_WAITING // 2
 # How long the thread waits for a request before it checks for a new configuration.
 WAIT_S = 0.2
 FAILURE = "selector: the decision raised an error, which its log shows; report it"
@@ -72,9 +69,8 @@ class _Job:
 class SelectorNode(NormNode[SelectorNodeConfig]):
     """Answer SelectAction goals. A separate thread decides."""
 
-    # norm_bench extends `requesting`, `subscribe_senses` and `publish`.
+    # norm_bench extends `subscribe_senses` and `publish`.
     config_model = SelectorNodeConfig
-    requesting: ClassVar[frozenset[type]] = frozenset({SocialFlag})  # the records that ask for a decision
 
     def __init__(self) -> None:
         super().__init__("selector")
@@ -104,7 +100,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             raise ConfigError(f"selector: {error}") from error
         self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._open_jobs: set[_Job] = set()
-        self._repairs: set[str] = set()  # the events whose repair is not yet decided
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision")
         self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "the same, each as one line of JSON")
         self.subscribe_senses()
@@ -118,12 +113,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._worker = self.start_worker("selector", self._decide_jobs)
 
     def subscribe_senses(self) -> None:
-        """Subscribe to what decisions are based on, and to errors if the selector repairs them."""
+        """Subscribe to what decisions are based on."""
         self.subscribe(Frame, FRAMES_TOPIC, self.decide_on(Frame), EVENTS, "kept frames")
         self.subscribe(Utterance, UTTERANCES_TOPIC, self.decide_on(Utterance), SPEECH, "who said what")
         self.subscribe(Presence, PRESENCE_TOPIC, self.decide_on(Presence), EVENTS, "who is there")
-        if self.config.repair.on_error_flags:
-            self.subscribe(SocialFlag, FLAGS_TOPIC, self.decide_on(SocialFlag), EVENTS, "errors that may need a repair")
         ended = "the senses have finished a recording"
         self.subscribe(Empty, SENSES_ENDED_TOPIC, self._end_input, EVENTS, ended)
 
@@ -185,17 +178,11 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         """Return a callback that passes records to the selector and queues the requests that become due."""
 
         def on_message(message: Any) -> None:
-            if record_type in self.requesting and not self.is_active:
+            if record_type is Query and not self.is_active:
                 return
             record = self.read_record(record_type, message, record_type.__name__)
             for due in self._selector.take(record) if record else ():
-                if not isinstance(record, SocialFlag):
-                    self._queue_job(_Job(due))
-                elif len(self._repairs) < MAX_REPAIRS_WAITING:
-                    self._repairs.add(record.event_id)
-                    self._queue_job(_Job(due))
-                else:
-                    self.health_log.count("repairs_refused")
+                self._queue_job(_Job(due))
 
         return on_message
 
@@ -255,7 +242,6 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def publish(self, recommended: Recommendation) -> None:
         """Publish a decision on every topic that carries decisions."""
         decision = recommended.decision
-        self._repairs.discard(decision.query_id)
         self._decisions.publish(to_ros(decision))
         self._mirror.publish(String(data=to_json(decision)))
 

@@ -62,10 +62,6 @@ CONDITIONAL_ROWS = {
         "| publishes | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | reliable, 1000 "
         "| the robot's speech, from those topics |",
     ),
-    "selector": (
-        "| subscribes | `/tactful/flags` | `norm_interfaces/msg/SocialFlag` | reliable, 50 "
-        "| errors that may need a repair, if `repair.on_error_flags` is true |",
-    ),
 }
 
 Lines = Iterator[str]
