@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -17,11 +18,11 @@ from norm_core.engines.errors import (
     UnparsedError,
 )
 from norm_core.engines.options import is_refusal
-from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores, make_json_schema, parse_value
 from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
 from norm_core.records.outcome import Outcome
+from norm_core.records.status import Counter
 from norm_core.runtime.time import Clock
 
 S = TypeVar("S", bound=BaseModel)
@@ -35,7 +36,7 @@ class DirectEngine:
     def __init__(self, backend: Backend[Any], clock: Clock) -> None:
         self._backend = backend
         self.clock = clock
-        self._allowance = PictureAllowance(backend.model_info.model, clock)
+        self._starved_count = 0
 
     @property
     def model_info(self) -> ModelInfo:
@@ -50,35 +51,38 @@ class DirectEngine:
 
     @property
     def health(self) -> EngineHealth:
-        """The problems and counters of the backend and its memory."""
-        backend_health: EngineHealth = getattr(self._backend, "health", EngineHealth())
-        memory = self._allowance.health
-        return EngineHealth(
-            issues=(*backend_health.issues, *memory.issues), counters=(*backend_health.counters, *memory.counters)
-        )
+        """The problems and counters of the backend, and how often memory ran out."""
+        health: EngineHealth = getattr(self._backend, "health", EngineHealth())
+        if not self._starved_count:
+            return health
+        starved = Counter(name="model_out_of_memory", count=self._starved_count)
+        return replace(health, counters=(*health.counters, starved))
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once, at the cost of the first answer.
 
         If a backend reads several questions in one pass, the first answer has the time, and each its own tokens.
-        If memory runs out, the failed questions are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
-        self._allowance.restore()
-        open_questions = dict(enumerate(questions))
-        answers: dict[int, Scores] = {}
-        retries = 0
-        while True:
-            fitted_prefix = self._allowance.fit(prefix)
-            fitted_questions = [self._allowance.fit_question(question) for question in open_questions.values()]
-            replies, starved_indices = self._ask_each(fitted_prefix, fitted_questions, deadline, retries)
-            answers |= zip(open_questions, replies, strict=True)
-            starved_keys = [key for index, key in enumerate(open_questions) if index in starved_indices]
-            open_questions = {key: open_questions[key] for key in starved_keys}
-            parts = [part for question in open_questions.values() for part in (*prefix.parts, *question.parts)]
-            if not (open_questions and self._allowance.reduce(parts)):
-                return [answers[index] for index in range(len(questions))]
-            retries += 1
+        call = RequestContext(deadline)
+        answers: list[Scores] = []
+
+        def ask_each(call: RequestContext) -> None:
+            call.check()
+            self._count_images((), prefix, call)
+            call.enter_segment(ENCODE)
+            with self._backend.encoded(prefix, call) as encoded:
+                if expect := getattr(self._backend, "expect", None):
+                    expect(encoded, questions)
+                for question in questions:
+                    answers.append(self._ask(encoded, prefix, question, call))
+                    call = RequestContext(deadline.from_now())
+
+        fault = self._catch_error(lambda: ask_each(call))
+        if fault and len(answers) < len(questions):
+            answers.append(_make_scores(prefix, questions[len(answers)], call, fault))
+            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
+        return answers
 
     def generate(
         self,
@@ -90,21 +94,7 @@ class DirectEngine:
         deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Return the text of the model; with a schema, UNPARSED unless the text is JSON of that schema."""
-        deadline = deadline or Deadline(self.clock)
-        self._allowance.restore()
-        retries = 0
-        while True:
-            fitted_prompt = self._allowance.fit(prompt)
-            generation, fault = self._write(fitted_prompt, schema, max_tokens, seed, deadline, retries)
-            if not (isinstance(fault, ModelMemoryError) and self._allowance.reduce(prompt.parts)):
-                return generation
-            retries += 1
-
-    def _write(  # noqa: PLR0917
-        self, prompt: Prompt, schema: type[S] | None, max_tokens: int, seed: int, deadline: Deadline, retries: int
-    ) -> tuple[Generation[S], EngineError | None]:
-        call = RequestContext(deadline)
-        call.add_usage(retries=retries)
+        call = RequestContext(deadline or Deadline(self.clock))
         text = ""
         value = None
 
@@ -125,9 +115,9 @@ class DirectEngine:
             value = parse_value(text, schema) if schema else None
             call.check()
 
-        fault = _catch_error(write)
+        fault = self._catch_error(write)
         common = _make_common_fields(call, fault, prompt.version, prompt.digest)
-        return Generation(text=text, value=None if fault else value, **common), fault
+        return Generation(text=text, value=None if fault else value, **common)
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
@@ -143,41 +133,7 @@ class DirectEngine:
         """Release the memory of the model."""
         self._backend.close()
 
-    def _ask_each(
-        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
-    ) -> tuple[list[Scores], set[int]]:
-        """Return one answer per question, and the indices of those for which memory ran out."""
-        call = RequestContext(deadline)
-        call.add_usage(retries=retries)
-        answers: list[Scores] = []
-        starved_indices: set[int] = set()
-
-        def ask_each(call: RequestContext) -> None:
-            call.check()
-            self._count_images((), prefix, call)
-            call.enter_segment(ENCODE)
-            with self._backend.encoded(prefix, call) as encoded:
-                if expect := getattr(self._backend, "expect", None):
-                    expect(encoded, questions)
-                for index, question in enumerate(questions):
-                    answer, fault = self._ask(encoded, prefix, question, call)
-                    answers.append(answer)
-                    if isinstance(fault, ModelMemoryError):
-                        starved_indices.add(index)
-                    call = RequestContext(deadline.from_now())
-                    call.add_usage(retries=retries)
-
-        fault = _catch_error(lambda: ask_each(call))
-        if fault and len(answers) < len(questions):
-            if isinstance(fault, ModelMemoryError):
-                starved_indices |= set(range(len(answers), len(questions)))
-            answers.append(_make_scores(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
-        return answers, starved_indices
-
-    def _ask(
-        self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext
-    ) -> tuple[Scores, EngineError | None]:
+    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext) -> Scores:
         probabilities: tuple[float, ...] = ()
 
         def ask() -> None:
@@ -191,8 +147,23 @@ class DirectEngine:
             probabilities = _to_probabilities(weights, len(question.options))
             call.check()
 
-        fault = _catch_error(ask)
-        return _make_scores(prefix, question, call, fault, probabilities), fault
+        fault = self._catch_error(ask)
+        return _make_scores(prefix, question, call, fault, probabilities)
+
+    def _catch_error(self, step: Callable[[], None]) -> EngineError | None:
+        """Return the error of a step, or None. It has no traceback, which would keep the memory of the model."""
+        fault: EngineError | None = None
+        try:
+            step()
+        except EngineError as error:
+            fault = error.with_traceback(None)
+        except MemoryError as error:
+            fault = ModelMemoryError(f"out of memory: {error or 'the model and its prompt do not fit'}")
+        except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must work
+            _log.warning("an engine failed", exc_info=True)
+            fault = EngineFailedError(f"{type(error).__name__}: {error}")
+        self._starved_count += isinstance(fault, ModelMemoryError)
+        return fault
 
     def _count_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
         """Count the images of the prompt. Raises InvalidRequestError if they and those before exceed the limit."""
@@ -217,20 +188,6 @@ class DirectEngine:
             raise InvalidRequestError(
                 f"{len(options)} options were given, and {self.model_info.model} takes at most {max_count}; give fewer"
             )
-
-
-def _catch_error(step: Callable[[], None]) -> EngineError | None:
-    """Return the error of a step, or None. The error has no traceback, which would keep the memory of the model."""
-    try:
-        step()
-    except EngineError as fault:
-        return fault.with_traceback(None)
-    except MemoryError as error:
-        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt do not fit'}")
-    except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must work
-        _log.warning("an engine failed", exc_info=True)
-        return EngineFailedError(f"{type(error).__name__}: {error}")
-    return None
 
 
 def _make_common_fields(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from norm_core.engines.prompt import Prompt, Question
@@ -42,29 +41,3 @@ class ScriptedBackend:
 
     def close(self) -> None:
         self.closed = True
-
-
-class BoundedBackend(ScriptedBackend):
-    """Runs out of memory where the pictures of a prompt have more bytes than there is room."""
-
-    def __init__(self, room_bytes: int) -> None:
-        super().__init__(lambda question, call: [0.0, -1.0, -2.0])
-        self.model_info = replace(self.model_info, max_images=None)
-        self.room_bytes = room_bytes
-        self.shown: list[int] = []
-
-    @contextmanager
-    def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[Prompt]:
-        self._hold(prefix)
-        with super().encoded(prefix, call) as held:
-            yield held
-
-    def generate(self, prompt: Prompt, call: RequestContext, **more: Any) -> str:
-        self._hold(prompt)
-        return super().generate(prompt, call, **more)
-
-    def _hold(self, prompt: Prompt) -> None:
-        self.shown.append(len(prompt.images))
-        held = bytearray(sum(len(image.jpeg) for image in prompt.images))
-        if len(held) > self.room_bytes:
-            raise MemoryError

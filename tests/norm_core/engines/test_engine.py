@@ -42,8 +42,11 @@ def raising(error: Exception) -> ScriptedBackend:
 )
 def test_an_error_of_a_backend_fails_only_its_question(error: Exception, outcome: Outcome) -> None:
     backend = raising(error)
-    answers = DirectEngine(backend, WallClock()).ask_many(SCENE, QUESTIONS)
+    engine = DirectEngine(backend, WallClock())
+    answers = engine.ask_many(SCENE, QUESTIONS)
     assert [scores.outcome for scores in answers] == [Outcome.ANSWERED, outcome, Outcome.ANSWERED]
+    counted = [counter.name for counter in engine.health.counters]
+    assert counted == ["model_out_of_memory"] * isinstance(error, MemoryError)
     assert answers[1].reason
     assert backend.open_count == 0
 
