@@ -54,8 +54,8 @@ class Catalogue:
         similar_names = difflib.get_close_matches(name, self.list_names())
         hint = f"did you mean {' or '.join(similar_names)}? " if similar_names else ""
         return (
-            f"there is no model {name!r}; {hint}{PROGRAM} models list shows all, {PROGRAM} models add adds "
-            "one of your own"
+            f"there is no model {name!r}; {hint}{PROGRAM} models list shows all, {PROGRAM} models add URL "
+            "adds one of a server"
         )
 
     def read_manifest(self, name: str) -> Manifest:

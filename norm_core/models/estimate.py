@@ -17,30 +17,23 @@ MEMORY_SHARE = 0.9
 CUDA_CONTEXT_MB = 650.0
 
 
-def estimate_memory(manifest: Manifest, quantization: str, size_bytes: int = 0) -> MemoryNeed | None:
-    """Estimate the weights, by parameters or else by file size, and the peak, with the cache of a full context.
-
-    Returns None if the manifest lacks data and no size is given.
-    """
+def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
+    """Estimate the weights by parameters, and the peak, with the cache of a full context; None without these data."""
     parameters = manifest.parameters_million
     kv_bytes = manifest.kv_bytes_per_token
     context_tokens = manifest.context_tokens
     bits = MEMORY_BITS.get(quantization)
-    cache_mb = (kv_bytes or 0) * (context_tokens or 0) / 1e6
-    if parameters and cache_mb and bits and (bits >= 16 or manifest.precise_million is not None):
-        precise_million = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
-        load_mb = float(max(1, round((parameters - precise_million) * bits / 8 + precise_million * 2)))
-        cache_mb = round(cache_mb)
-        how = f"{parameters:g} million parameters at {bits:g} bits"
-        how += f", {precise_million:g} million of them at 16" if precise_million else ""
-    elif size_bytes:
-        load_mb = max(0.1, round(size_bytes / 1e6, 1))
-        how = "the size of the files"
-    else:
+    if not (
+        parameters and kv_bytes and context_tokens and bits and (bits >= 16 or manifest.precise_million is not None)
+    ):
         return None
-    if cache_mb:
-        how += f"; at the peak {kv_bytes} bytes of keys and values for each of {context_tokens} tokens; "
-        how += "activations are not counted"
+    precise_million = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
+    load_mb = float(max(1, round((parameters - precise_million) * bits / 8 + precise_million * 2)))
+    cache_mb = round(kv_bytes * context_tokens / 1e6)
+    how = f"{parameters:g} million parameters at {bits:g} bits"
+    how += f", {precise_million:g} million of them at 16" if precise_million else ""
+    how += f"; at the peak {kv_bytes} bytes of keys and values for each of {context_tokens} tokens; "
+    how += "activations are not counted"
     return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + cache_mb, 1), estimated=True, how=how)
 
 

@@ -151,10 +151,6 @@ class GgufFile:
         values_read = decode(chosen_rows.reshape(-1, size))
         return values_read.reshape(len(chosen_rows), tensor.shape[-1]).reshape(-1, *tensor.shape[1:])
 
-    def read_architecture_value(self, key: str) -> Any:
-        """Return a value of the architecture, such as `context_length`; None if it is absent."""
-        return self.metadata.get(f"{self.metadata.get('general.architecture')}.{key}")
-
     def _read_header(self) -> dict[str, _Tensor]:
         beginning = bytes(self._bytes[:16])
         if beginning[:4] != b"GGUF":

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from norm_core.models.find_model import select_names
 from norm_core.models.manifest import FilePath, Manifest
 from norm_core.models.store import Lock, PullError, check_room, describe_file, find_damages
 from norm_core.records.record import record
@@ -63,7 +63,7 @@ def pull_from_hub(manifest: Manifest, folder: Path, earlier: Lock | None) -> Loc
         lock = earlier
     else:
         repository = _list_repository(source.hub, source.revision or "")
-        names = select_names(list(repository.sizes), source.include)
+        names = [name for name in repository.sizes if any(fnmatch(name, pattern) for pattern in source.include)]
         if not names:
             raise PullError(
                 f"{source.hub}: no file at {repository.commit} matches {', '.join(source.include)}; correct that"

