@@ -34,9 +34,6 @@ from .judge.judge import Judge as Judge
 from .judge.judge import JudgeConfig as JudgeConfig
 from .monitor import Monitor as Monitor
 from .monitor import MonitorConfig as MonitorConfig
-from .privacy.anonymize import AnonymityReport as AnonymityReport
-from .privacy.anonymize import AnonymizeOptions as AnonymizeOptions
-from .privacy.anonymize import anonymize as anonymize
 from .replay.bag_driver import feed_monitor as feed_monitor
 from .replay.bag_driver import make_replay_monitor as make_replay_monitor
 from .replay.node_driver import NodeOutput as NodeOutput

@@ -1,4 +1,4 @@
-"""Log, code, review, anonymize and report the sessions of a study, without ROS or a model."""
+"""Log, code, review and report the sessions of a study, without ROS or a model."""
 
 import lazy_loader
 

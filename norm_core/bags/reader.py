@@ -1,6 +1,6 @@
 """Read rosbag2 bags, MCAP and sqlite3 alike, in recording order."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -110,11 +110,8 @@ class BagReader:
                 f"{self._path}: has no topic {', '.join(missing)}; it has {', '.join(sorted(present)) or 'none'}"
             )
 
-    def decode(self, message: BagMessage, on_cut: Callable[[int], None] = lambda count: None) -> Any:
-        """Return a record for a message of Tactful, or else a message of the bag library.
-
-        `on_cut` gets the number of texts and lists that were too long and are cut.
-        """
+    def decode(self, message: BagMessage) -> Any:
+        """Return a record for a message of Tactful, or else a message of the bag library."""
         topic = self._topics[message.topic, message.type_name]
         try:
             decoded = self._definitions.decode(topic, message.data)
@@ -126,11 +123,7 @@ class BagReader:
                 f"is not a valid {message.type_name}: {error}"
             ) from error
         cls = RECORDS.get(message.type_name)
-        return from_message(cls, decoded, on_cut) if cls else decoded
-
-    def encode(self, message: BagMessage, decoded: Any) -> bytes:
-        """Return the bytes of a message that `decode` returned for `message`, after a change."""
-        return self._definitions.encode(message.type_name, decoded)
+        return from_message(cls, decoded) if cls else decoded
 
     def encode_playable(self, message: BagMessage) -> bytes:
         """Return the bytes to publish; a message recorded by another version of Tactful is encoded anew."""
@@ -138,10 +131,6 @@ class BagReader:
         if message.type_name in RECORDS and self._definitions.is_of_another_version(topic):
             return serialize(self.decode(message))
         return message.data
-
-    def complete_topic_of(self, message: BagMessage) -> BagTopic:
-        """Return the message's topic with its definition, for a copy to declare."""
-        return self._definitions.complete_topic(self._topics[message.topic, message.type_name], message.data)
 
     def close(self) -> None:
         """Close the bag's files."""

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -169,12 +168,17 @@ class Definitions:
 
     def __init__(self) -> None:
         self._stores: dict[str, tuple[Typestore, ...]] = {}
-        self._fitting: dict[str, Typestore] = {}
-        self._completed: dict[tuple[str, str], BagTopic] = {}
 
     def decode(self, topic: BagTopic, data: bytes) -> Any:
         """Return a message of the bag library. Raises BagError for an unknown type, any error for damaged bytes."""
-        return self._decode(topic, data)[0]
+        stores = self._get_stores(topic)
+        for store in stores:
+            try:
+                return store.deserialize_cdr(data, topic.type_name)
+            except Exception:  # generated code may raise any error; an older store may still fit
+                if store is stores[-1]:
+                    raise
+        raise AssertionError("a type has at least one store")
 
     def is_known(self, topic: BagTopic) -> bool:
         """Return whether the topic's type can be decoded."""
@@ -186,42 +190,6 @@ class Definitions:
     def is_of_another_version(self, topic: BagTopic) -> bool:
         """Return whether the bag defines one of Tactful's types differently from this version."""
         return typestore() not in self._get_stores(topic)
-
-    def encode(self, type_name: str, message: Any) -> bytes:
-        """Return a message's bytes, by the definition that last decoded a message of its type."""
-        return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
-
-    def complete_topic(self, topic: BagTopic, data: bytes) -> BagTopic:
-        """Return the topic with the definition and digest that decode its first message; empty if none does."""
-        if topic.key not in self._completed:
-            self._completed[topic.key] = self._complete(topic, data)
-        return self._completed[topic.key]
-
-    def _complete(self, topic: BagTopic, data: bytes) -> BagTopic:
-        if topic.definition.strip() and topic.digest:
-            return topic
-        try:
-            _, store = self._decode(topic, data)
-            definition, _ = store.generate_msgdef(topic.type_name, ros_version=2)
-            digest = store.hash_rihs01(topic.type_name)
-        except Exception:  # noqa: BLE001 as above; a copy keeps the bytes of a type that cannot be read
-            return topic
-        if topic.definition.strip():
-            return replace(topic, digest=digest)
-        return replace(topic, definition=definition, is_idl=False, digest=digest)
-
-    def _decode(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
-        stores = self._get_stores(topic)
-        for store in stores:
-            try:
-                decoded = store.deserialize_cdr(data, topic.type_name)
-            except Exception:  # generated code may raise any error; an older store may still fit
-                if store is stores[-1]:
-                    raise
-            else:
-                self._fitting[topic.type_name] = store
-                return decoded, store
-        raise AssertionError("a type has at least one store")
 
     def _get_stores(self, topic: BagTopic) -> tuple[Typestore, ...]:
         stores = self._stores.get(topic.type_name)

@@ -1,9 +1,6 @@
-"""Write a rosbag2 folder (MCAP) that ROS 2 Jazzy plays, at once or atomically."""
+"""Write a rosbag2 folder (MCAP) that ROS 2 Jazzy plays."""
 
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -89,11 +86,6 @@ class BagWriter:
                 except OSError as error:
                     raise self._write_error(error) from error
 
-    def abort(self) -> None:
-        """Close the bag without completing it: it has neither index nor metadata.yaml."""
-        with suppress(OSError):
-            self._writer.abort()
-
     def close(self) -> None:
         """Complete the bag; a second call does nothing."""
         if self._writer.storage is None:
@@ -135,48 +127,3 @@ class BagWriter:
         connection = self._writer.add_connection(topic, type_name, typestore=typestore())
         self._connections[topic, type_name] = connection
         return connection
-
-
-@contextmanager
-def atomic_bag(path: Path) -> Iterator[BagWriter]:
-    """Yield a writer whose bag appears at `path` only if the block ends without an error.
-
-    Until then the bag is in a folder named after `path` with the suffix `.part`.
-    """
-    part = path.with_name(f"{path.name}.part")
-    if path.exists():
-        raise BagWriteError(f"{path}: exists already, and is not overwritten: name another folder, or remove it")
-    try:
-        part.mkdir(parents=True)
-    except FileExistsError as error:
-        raise BagWriteError(
-            f"{part}: is there: another command is writing this bag, or one was killed at it; "
-            "if none runs, remove that folder and run the same command again"
-        ) from error
-    except OSError as error:
-        raise BagWriteError(f"cannot make a bag at {path}: {error.strerror}") from error
-    try:
-        new_bag = part / path.name
-        writer = BagWriter(new_bag)
-        try:
-            yield writer
-            writer.close()
-        except BaseException:
-            writer.abort()
-            raise
-        _move_into_place(new_bag, path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-def _move_into_place(new_bag: Path, path: Path) -> None:
-    try:
-        for file in (*new_bag.iterdir(), new_bag):
-            descriptor = os.open(file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        new_bag.rename(path)
-    except OSError as error:
-        raise BagWriteError(f"{path}: could not be completed: {error.strerror}") from error

@@ -1,1 +1,1 @@
-"""Redaction, erasure, anonymization, key files and the inventory."""
+"""Pictures with blurred faces, and sound of those who consented."""

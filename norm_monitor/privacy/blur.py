@@ -1,10 +1,8 @@
-"""Find and blur faces in pictures and in a bag's images."""
+"""Find and blur faces in pictures."""
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,7 +17,7 @@ from norm_core.records.presence import Face
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault
-from norm_monitor.senses.camera.picture import PictureFormatError, decode, make_picture, name_codec
+from norm_monitor.senses.camera.picture import PictureFormatError, decode, make_picture
 from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
 
 Pixels = NDArray[np.uint8]
@@ -41,14 +39,13 @@ _SAME_FACE_RATIO = 0.65
 CERTAIN_CONFIDENCE = 0.5
 # The faces of pictures within this time are blurred too, because a missed face was often found shortly before or after.
 MAX_NEIGHBOUR_NS = NS_PER_S // 2
-_JPEG_QUALITY = 90
 # The blocks across a blurred face, and across a picture that is blurred whole.
 _FACE_BLOCKS = 6
 _PICTURE_BLOCKS = 16
 
 
 class NoFacePolicy(StrEnum):
-    """What anonymization does with a picture in which no face is certain."""
+    """What a video shows in place of a picture in which no face is certain."""
 
     BLUR = "blur"
     LEAVE = "leave"
@@ -163,34 +160,11 @@ class PictureBlurring:
         self._no_face = no_face
         self._faces: list[tuple[int, tuple[Face, ...]]] = []
         self._next_index = 0
-        self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
-
-    def collect(self, message: Any, stamp_ns: int) -> None:
-        """First pass: find faces. An unreadable image, or None, has no faces."""
-        try:
-            pixels = decode_pixels(message) if self._find and message is not None else None
-        except PictureFormatError:
-            pixels = None
-        self.collect_pixels(pixels, stamp_ns)
 
     def collect_pixels(self, pixels: Pixels | None, stamp_ns: int) -> None:
         """First pass: find faces in a decoded image. None has no faces."""
         faces = tuple(self._find(pixels)) if self._find and pixels is not None else ()
-        self.faces += sum(face.confidence >= CERTAIN_CONFIDENCE for face in faces)
         self._faces.append((stamp_ns, faces))
-
-    def treat(self, message: Any) -> Any:
-        """Second pass, in the same order: return the message with blurred faces, or None to leave it out.
-
-        Raises PictureFormatError for an unreadable image.
-        """
-        try:
-            pixels = decode_pixels(message)
-        except PictureFormatError:
-            self.skip()
-            raise
-        blurred = self.blur(pixels)
-        return message if blurred is pixels else None if blurred is None else _replace_pixels(message, blurred)
 
     def blur(self, pixels: Pixels) -> Pixels | None:
         """Second pass: blur the faces of a decoded image. None means to leave it out."""
@@ -200,15 +174,10 @@ class PictureBlurring:
         if any(face.confidence >= CERTAIN_CONFIDENCE for face in faces) or (
             faces and self._no_face is NoFacePolicy.LEAVE
         ):
-            self.blurred_by_face += 1
             return blur_faces(pixels, faces)
         if self._find is None or self._no_face is NoFacePolicy.BLUR:
-            self.blurred_whole += 1
             return blur_faces(pixels, None)
-        if self._no_face is NoFacePolicy.DROP:
-            return None
-        self.left += 1
-        return pixels
+        return None if self._no_face is NoFacePolicy.DROP else pixels
 
     def skip(self) -> None:
         """Second pass: skip an unreadable message."""
@@ -233,25 +202,3 @@ def decode_pixels(message: Any) -> Pixels:
     if image is None:
         raise PictureFormatError(CameraFault.DECODE_FAILED, "the tile of the frame is not a JPEG")
     return image
-
-
-def _replace_pixels(message: Any, pixels: Pixels) -> Any:
-    """Replace the image of a message. A raw image becomes bgr8, and a digest is computed anew."""
-    if isinstance(message, Frame):
-        tile = encode_jpeg(pixels, _JPEG_QUALITY)
-        return replace(message, tile_jpeg=tile, payload_sha256=hashlib.sha256(tile).hexdigest())
-    picture = make_picture(message)
-    if not picture.compressed:
-        return replace(
-            message,
-            encoding="bgr8",
-            is_bigendian=0,
-            step=pixels.shape[1] * 3,
-            data=np.ascontiguousarray(pixels).ravel(),
-        )
-    if name_codec(picture) == "png":
-        encoded, png = cv2.imencode(".png", pixels)
-        if not encoded:
-            raise PictureFormatError(CameraFault.DECODE_FAILED, "the picture could not be encoded again")
-        return replace(message, format="png", data=np.frombuffer(png.tobytes(), np.uint8))
-    return replace(message, format="jpeg", data=np.frombuffer(encode_jpeg(pixels, _JPEG_QUALITY), np.uint8))

@@ -13,7 +13,6 @@ from tactful_cli.up.profile import ProfileError, load
 _PCM_TYPES = {"sample_format": str, "rate_hz": int, "channels": int}
 
 BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
-NewBagPath = Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write; must not exist.")]
 NoFace = Annotated[
     NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
 ]

@@ -20,7 +20,6 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make, typestore
-from norm_core.bags.writer import BagWriter
 from tests.norm_core.bags.bag_files import (
     COUNT,
     STRING,
@@ -121,24 +120,6 @@ def test_two_bags_may_mean_different_things_by_one_type(tmp_path: Path) -> None:
     with BagReader(first) as reader, BagReader(second) as other:
         assert [reader.decode(m).name for m in reader.messages()] == ["gnu"]
         assert [(a.legs, a.name) for a in map(other.decode, other.messages())] == [(4, "gnu")]
-
-
-@pytest.mark.parametrize("is_defined", [True, False])
-def test_a_foreign_type_is_copied_with_its_definition_or_without(tmp_path: Path, is_defined: bool) -> None:
-    bag = (
-        zoo(tmp_path / "bag", "string name\n", {"name": "gnu"})
-        if is_defined
-        else write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal", [("/zoo", 1, cdr("gnu"))])
-    )
-    with BagReader(bag) as reader, BagWriter(tmp_path / "new") as writer:
-        for message in reader.messages():
-            writer.write_copied(reader.complete_topic_of(message), message.data, message.stamp_ns)
-    with BagReader(tmp_path / "new") as reader:
-        (message,) = reader.messages()
-        assert message.data == cdr("gnu")
-        assert reader.topics[0].digest.startswith("RIHS01_") == is_defined
-        if is_defined:
-            assert reader.decode(message).name == "gnu"
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from norm_core.records.presence import Face
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.privacy.bag_video import VideoOptions, write_video
-from norm_monitor.privacy.blur import NoFacePolicy
+from norm_monitor.privacy.blur import NoFacePolicy, PictureBlurring
 from norm_monitor.privacy.sound import find_audible_spans
 from norm_monitor.senses.microphone.audio_message import make_stamp_label
 from norm_monitor.session_log.recording import Recording
@@ -158,6 +158,38 @@ def test_faces_are_blurred_unless_they_may_be_shown(
     write_video(tmp_path / "bag", tmp_path / "a.mp4", options, find)
     shown = still(tmp_path / "a.mp4")
     assert (checks(shown, 74, 54) > 60, checks(shown, 4, 4) > 60) == visible
+
+
+def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it() -> None:
+    images = [np.full_like(PLAIN, number) for number in range(8)]
+    blurring = PictureBlurring(lambda image: (FACE,) if image[0, 0, 0] == 2 else (), NoFacePolicy.LEAVE)
+    for number, image in enumerate(images):
+        blurring.collect_pixels(image, START_NS + number * NS_PER_S // 4)
+    assert [blurring.blur(image) is image for image in images] == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "confidence", "is_whole"),
+    [
+        (NoFacePolicy.BLUR, 0.0, True),
+        (NoFacePolicy.BLUR, 0.3, True),
+        (NoFacePolicy.LEAVE, 0.3, False),
+        (NoFacePolicy.DROP, 0.0, None),
+        (NoFacePolicy.DROP, 0.3, None),
+    ],
+)
+def test_an_uncertain_face_is_blurred_but_does_not_count_as_found(
+    policy: NoFacePolicy, confidence: float, is_whole: bool | None
+) -> None:
+    image = np.random.default_rng(3).integers(0, 255, (120, 160, 3), np.uint8)
+    faces = (replace(FACE, confidence=confidence),) if confidence else ()
+    blurring = PictureBlurring(lambda _: faces, policy)
+    blurring.collect_pixels(image, START_NS)
+    blurred = blurring.blur(image)
+    if blurred is None:
+        assert is_whole is None
+    else:
+        assert (blurred.std() < image.std() / 2) == is_whole
 
 
 # The second in which each voice speaks alone, by its label in the transcript.
