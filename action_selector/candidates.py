@@ -1,24 +1,15 @@
-"""Candidate actions: of the request, of the skill catalogue, or proposed by a model."""
+"""Candidate actions: of the request, or of the skill catalogue."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
-from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Prompt, neutralize_markup
-from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
-from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_private_config
 
-_MAX_PROPOSED = 6
-_MAX_WRITTEN_TOKENS = 300
-# Lengths of a proposed action, in characters.
-_MIN_LENGTH = 3
-_MAX_LENGTH = 300
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 
 
@@ -88,12 +79,6 @@ class SkillCatalogue(Config):
         return load_private_config(cls, path)
 
 
-class Proposals(BaseModel):
-    """The actions that a model writes."""
-
-    actions: list[str] = Field(max_length=12)
-
-
 def build_candidates(
     options: tuple[str, ...], catalogue: SkillCatalogue | None, viewpoint: Viewpoint, facts: Iterable[str]
 ) -> tuple[Candidate, ...]:
@@ -111,24 +96,6 @@ def build_candidates(
         norms = skill.norms if skill else ()
         candidates.append(Candidate(index=index, action=action, same_as=same_as, norms=norms, unmet=unmet))
     return tuple(candidates)
-
-
-def propose_actions(engine: Engine, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
-    """Ask a model for actions, filter them and append an empty one.
-
-    Returns no actions, and the reason, where the model fails.
-    """
-    reply = engine.generate(prompt, Proposals, max_tokens=_MAX_WRITTEN_TOKENS, deadline=deadline)
-    if reply.outcome is not Outcome.ANSWERED or reply.value is None:
-        return (), reply.outcome, reply.reason
-    actions: dict[str, str] = {}
-    for action in reply.value.actions:
-        clean = " ".join(neutralize_markup(action).split())
-        if _MIN_LENGTH <= len(clean) <= _MAX_LENGTH:
-            actions.setdefault(normalize_action(clean), clean)
-    if not actions:
-        return (), Outcome.UNPARSED, "the model proposed nothing that could be done"
-    return (*tuple(actions.values())[:_MAX_PROPOSED], ""), Outcome.ANSWERED, ""
 
 
 def normalize_action(text: str) -> str:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from action_selector import prompts
-from action_selector.candidates import Candidate, SkillCatalogue, build_candidates, propose_actions
+from action_selector.candidates import Candidate, SkillCatalogue, build_candidates
 from action_selector.choose import norms
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
@@ -160,7 +160,7 @@ class Decider:
         observation = self._observe(request, people, model_deadline)
         if request.task and observation.source == "engine" and observation.outcome in _UNANSWERED:
             return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
-        offered = self._collect_candidates(request, observation, model_deadline)
+        offered = self._collect_candidates(request, observation)
         candidates = tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         actions = (candidate.action for candidate in candidates)
@@ -260,23 +260,15 @@ class Decider:
         engine = self._engine
         if engine is None or not engine.model_info.generates or not prompts.select_pictures(request, self._max_images):
             return tracked
-        prompt = prompts.build_observation_prompt(request, self._max_images, people=people)
+        prompt = prompts.build_observation_prompt(request, self._max_images, people)
         seen = observe_with_model(engine, prompt, deadline)
         if seen.outcome is not Outcome.ANSWERED and people:
             return replace(tracked, outcome=seen.outcome, reason=seen.reason)
         return replace(seen, viewpoint=request.viewpoint) if request.viewpoint is not None else seen
 
-    def _collect_candidates(
-        self, request: Request, observation: Observation, deadline: Deadline
-    ) -> tuple[Candidate, ...]:
-        """Collect the candidates of the request, the catalogue or a model. Raises UnusableError if there are none."""
-        options = request.candidates
-        if not options and self._catalogue is None and self._engine is not None and self._engine.model_info.generates:
-            prompt = prompts.build_observation_prompt(request, self._max_images, "propose_actions")
-            options, outcome, reason = propose_actions(self._engine, prompt, deadline)
-            if outcome is not Outcome.ANSWERED:
-                raise UnusableError(f"no candidates were given, and the model proposed none: {reason}")
-        candidates = build_candidates(options, self._catalogue, observation.viewpoint, request.facts)
+    def _collect_candidates(self, request: Request, observation: Observation) -> tuple[Candidate, ...]:
+        """Collect the candidates of the request or the catalogue. Raises UnusableError if there are none."""
+        candidates = build_candidates(request.candidates, self._catalogue, observation.viewpoint, request.facts)
         if not candidates:
             raise UnusableError("there are no candidates: give some, or load a skill catalogue")
         return candidates

@@ -66,14 +66,9 @@ def build_scene_prompt(
     return Prompt(version=VERSION, parts=tuple(parts))
 
 
-def build_observation_prompt(
-    request: Request, max_images: int | None, task: str = "observe_scene", people: Sequence[OtherAgent] = ()
-) -> Prompt:
-    """Build a prompt for describing the scene or proposing actions; `task` names the prompt file.
-
-    The sensors of the robot track `people`. The model adds what they do.
-    """
-    wording = load_prompt_file(task, "action_selector")
+def build_observation_prompt(request: Request, max_images: int | None, people: Sequence[OtherAgent]) -> Prompt:
+    """Build a prompt for describing the scene. The sensors of the robot track `people`; the model adds what they do."""
+    wording = load_prompt_file("observe_scene", "action_selector")
     parts: list[Part] = [*select_pictures(request, max_images)]
     if request.situation.strip():
         parts += [

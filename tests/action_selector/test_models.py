@@ -121,16 +121,6 @@ def test_pictures_lead_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
     assert any("already doing" in getattr(part, "text", "") for part in styles)
 
 
-def test_model_proposes_candidates(sentences: SentenceEncoder) -> None:
-    text = json.dumps({"actions": ["Wave.", "wave", "", "Open the door.", "x" * 400], "others": []})
-    engine = model(lambda question, call: yes_to_all(question) or [0.0] * len(question.options), text)
-    decision = decide(sentences, request(), engine=engine)
-    assert [candidate.action for candidate in decision.candidates] == ["Wave.", "Open the door.", ""]
-    nothing = decide(sentences, request(), engine=model(lambda question, call: [0.0], "not JSON"))
-    assert nothing.outcome is Outcome.INVALID
-    assert "proposed none" in nothing.explanation
-
-
 @pytest.mark.parametrize(
     ("step", "task", "outcome"),
     [
