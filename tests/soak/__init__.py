@@ -1,1 +1,0 @@
-"""Soak: scripted faults against the nodes of `up`, and hours of talk."""
