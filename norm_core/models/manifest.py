@@ -37,7 +37,6 @@ class Task(StrEnum):
     VOICE_ACTIVITY = "voice-activity"
     SPEECH_TO_TEXT = "speech-to-text"
     FACES = "faces"
-    TEXT_IN_SCENE = "text-in-scene"
 
 
 class EngineKind(StrEnum):

@@ -15,9 +15,9 @@ def test_list_shows_what_is_here_and_how_large_it_is(models: Any) -> None:
     rows = {row["name"]: row for row in json.loads(printed)}
     assert code == 0
     assert rows["silero-vad-v6"]["installed"] == "packaged"
-    assert rows["qwen2.5-vl-3b"]["installed"] == ""
-    assert rows["qwen2.5-vl-3b"]["peak_mb"] > 7000
-    assert rows["qwen2.5-vl-3b"]["size_estimated"]
+    assert rows["qwen3-vl-4b"]["installed"] == ""
+    assert rows["qwen3-vl-4b"]["peak_mb"] > 8876
+    assert rows["qwen3-vl-4b"]["size_estimated"]
     assert not rows["silero-vad-v6"]["size_estimated"]
     assert rows["qwen3-vl-4b-nf4"]["size_mb"] == rows["qwen3-vl-4b"]["size_mb"] == 8876
     assert "tiny-vl" in models("models", "list")[1]
