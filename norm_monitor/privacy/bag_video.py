@@ -1,7 +1,6 @@
 """Make a video with sound from a bag, for coders. Each picture and each sample is at the time of its stamp."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,6 @@ class VideoOptions:
     audible_ns: tuple[tuple[int, int], ...] | None = ()
     shows_faces: bool = False
     no_face: NoFacePolicy = NoFacePolicy.BLUR
-    sound_formats: Mapping[str, PcmFormat] = field(default_factory=dict)
     start_ns: int | None = None  # None: the start of the bag
 
 
@@ -82,7 +80,7 @@ class VideoReport:
         if self.assumes_format and self.sounds:
             texts.append(
                 f"{self.microphone} may not state its format, so 16 kHz, mono, 16 bit is assumed: if it sounds wrong, "
-                "give bag video the profile of the robot"
+                "record the AudioInfo of the driver too"
             )
         return texts
 
@@ -111,7 +109,7 @@ class _VideoMaker:
 
     def __init__(self, reader: BagReader, options: VideoOptions, find: FindFaces | None) -> None:
         self._reader, self._options = reader, options
-        formats = find_sound_formats(reader, options.sound_formats)
+        formats = find_sound_formats(reader)
         self._camera = self._choose_topic(options.camera, [t.topic for t in reader.topics if t.type_name in PICTURES])
         self._microphone = self._choose_topic(options.microphone, list(formats)) if options.has_sound else ""
         if not (self._camera or self._microphone):

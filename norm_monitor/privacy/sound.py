@@ -1,6 +1,6 @@
 """Find the format of sound that its messages do not state, and cut sound by who may be heard."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,8 +28,8 @@ def is_sound(type_name: str) -> bool:
     return "audio" in type_name.lower() and not name.endswith("info")
 
 
-def find_sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> dict[str, PcmFormat | None]:
-    """Return the format of each topic of sound: as `stated` by topic, or else as the bag states it.
+def find_sound_formats(reader: BagReader) -> dict[str, PcmFormat | None]:
+    """Return the format of each topic of sound, as the bag states it.
 
     None means that messages must state it themselves. An AudioInfo is about the sound of its namespace, or about the
     only sound of the bag. If several of them disagree, none counts.
@@ -48,9 +48,7 @@ def find_sound_formats(reader: BagReader, stated: Mapping[str, PcmFormat]) -> di
             own_infos = info_topics
         own_formats = {pcm_format for info in own_infos for pcm_format in _read_formats(reader, info)}
         formats[topic.topic] = own_formats.pop() if len(own_formats) == 1 else None
-    formats |= {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
-    bag_topics = {topic.topic for topic in reader.topics}
-    return formats | {name: pcm_format for name, pcm_format in stated.items() if name in bag_topics}
+    return formats | {topic.topic: PcmFormat() for topic in reader.topics if _is_stamped_sound(reader, topic)}
 
 
 def _namespace_of(topic: BagTopic) -> str:

@@ -14,7 +14,7 @@ from norm_monitor.privacy.blur import NoFacePolicy
 from norm_monitor.privacy.sound import find_audible_spans
 from norm_monitor.session_log.recording import load_bag
 from norm_monitor.session_log.session_config import parse_participants
-from tactful_cli.bag.options import BagPath, ConsentingVoices, NoFace, SoundProfile, read_sound_formats
+from tactful_cli.bag.options import BagPath, ConsentingVoices, NoFace
 from tactful_cli.console import err, print_json, remark, show
 from tactful_cli.progress import show_progress
 from tactful_cli.session_options import SessionPeople, face_finder
@@ -48,7 +48,6 @@ def video(  # noqa: PLR0917
     voice: ConsentingVoices = None,
     camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
     microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
-    profile: SoundProfile = "",
     as_json: AsJson = False,
 ) -> None:
     """Make an MP4 from a bag, for ELAN and BORIS, with pictures and sound synchronised by their stamps.
@@ -70,7 +69,6 @@ def video(  # noqa: PLR0917
         audible_ns=spans,
         shows_faces=faces is Faces.SHOW,
         no_face=no_face,
-        sound_formats=read_sound_formats(profile) if profile else {},
     )
     finder = face_finder() if faces is Faces.BLUR else None
     with show_progress("making the video") as update:
