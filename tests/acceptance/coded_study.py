@@ -1,11 +1,8 @@
 """A study of two conditions and six participants, made by the study's own commands from logs written here."""
 
 import csv
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -16,7 +13,6 @@ from study_desk.coding.labels import collect_by_coder
 from tests.command_line import tactful
 from tests.study_session import START_NS, info
 
-NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
 MINUTES = 10
 CONFIG_SHA256 = "c0" * 32
 SPOKEN = "my sister Rosalind works in the harbour office"

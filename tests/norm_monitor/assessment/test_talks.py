@@ -23,7 +23,6 @@ def gone_from(leaves_s: int, until_s: int = 40) -> list[Entry]:
 
 MUSEUM = [*robot(0, 2, "Welcome to the museum."), *user(2.5, 4, "What is that over there?")]
 LECTURE = "The mammoth was found by a farmer in nineteen twelve. He took it for the root of a tree at first."
-PRAISE = "You did that so well, I am proud of you."
 TRACKED: list[Entry] = [replace(one, source_topic="tracked") for one in seen(0, 8) if isinstance(one, Presence)]
 NOBODY: list[Entry] = [replace(one, last_seen_ns=None) for one in seen(0, 40, gone=True) if isinstance(one, Presence)]
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given as drawn
-from hypothesis import strategies as st
 
 from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Attribute, Polarity
@@ -59,11 +57,6 @@ def test_one_alarm_finds_one_event_at_most() -> None:
     assert found.latency_s["p50"] == pytest.approx(1.4)
 
 
-def test_as_many_pairs_as_can_be_are_made() -> None:
-    """The nearest alarm to each event would leave one event without any."""
-    assert len(match_alarms(session([10, 11], [11.4, 10.9]), 1.0)) == 2
-
-
 def test_polarity_and_attribute_must_agree() -> None:
     assert match_alarms(session([10], [10], Polarity.COMPETENCE), 5.0) == []
 
@@ -75,15 +68,6 @@ def test_what_attributes_cost_is_shown() -> None:
     alarms = tuple(replace(alarm, attributes=of) for alarm, of in zip(one.alarms, named, strict=True))
     found = score_online([replace(one, alarms=alarms)])
     assert (found.f1, found.any_attribute) == (40.0, 80.0)
-
-
-@drawn(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
-def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) -> None:
-    one = session([float(at) for at in events], [float(at) for at in alarms])
-    found = [len(match_alarms(one, tolerance_s)) for tolerance_s in (0.5, 1.0, 2.0, 5.0)]
-    assert found == sorted(found)
-    assert found[-1] <= min(len(events), len(alarms))
-    assert len({alarm for _, alarm in match_alarms(one, 5.0)}) == found[-1]
 
 
 def test_errors_flagged_in_harmless_talk_are_counted() -> None:
