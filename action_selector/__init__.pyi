@@ -7,8 +7,6 @@ from .decider import Decider as Decider
 from .house_rules import HardRule as HardRule
 from .house_rules import HouseRule as HouseRule
 from .house_rules import HouseRules as HouseRules
-from .repair import RepairConfig as RepairConfig
-from .repair import RepairRequests as RepairRequests
 from .request import Request as Request
 from .request_limits import UnusableError as UnusableError
 from .retrieval import Precedent as Precedent
