@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,9 +41,12 @@ from tactful_cli.console import err, out, print_json
 from tactful_cli.verb_options import AsJson, make_app
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
+from tactful_cli.watch.talk_order import TalkOrder
 from tactful_cli.watch.watch import EventScreen
 
 TOLERANCE_S = 2.0
+# The longest utterance, and the time to transcribe it.
+HOLD_NS = 20 * NS_PER_S
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
 RECORDS: dict[str, type] = {
     full_topic(ROBOT_SPEECH_TOPIC): RobotSpeech,
@@ -68,17 +71,31 @@ class DemoLog:
         self._console, self._scenes = console, list(session.scenes)
         self._start_ns = self._at_ns = session.truth.start_ns
         self._speech, self._flag_view = SpeechView(), FlagView()
+        self._order = TalkOrder(HOLD_NS)
         self._noted: set[str] = set()
         self._shown: dict[str, set[tuple[Polarity, frozenset[Attribute]]]] = {}  # of each flag
 
     def take(self, output: NodeOutput) -> None:
-        """Print one output if it is a record."""
+        """Take one output; print what has now come in full, in the order in which it happened."""
         self._at_ns = max(self._at_ns, output.at_ns)
-        while self._scenes and self._scenes[0].start_ns <= self._at_ns:
-            self._console.print(f"\n[bold]{self._scenes.pop(0).title}[/]")
         if output.topic in RECORDS:
             message: Any = from_json(RECORDS[output.topic], canonical(output.message))
-            EventScreen(self._console).print(self._rows(message), self.clock(self._at_ns))
+            at_ns = self._at_ns
+            if isinstance(message, Utterance):
+                self._order.complete(message.start_ns)
+                at_ns = message.start_ns
+            self._order.add(at_ns, [*self._rows(message)])
+        self._print(self._order.due(self._at_ns))
+
+    def end(self) -> None:
+        """Print what is held back."""
+        self._print(self._order.due())
+
+    def _print(self, due: Iterable[tuple[int, Sequence[WatchRow]]]) -> None:
+        for at_ns, rows in due:
+            while self._scenes and self._scenes[0].start_ns <= at_ns:
+                self._console.print(f"\n[bold]{self._scenes.pop(0).title}[/]")
+            EventScreen(self._console).print(rows, self.clock(at_ns))
 
     def clock(self, at_ns: int) -> str:
         """Format the time since the start of the session as minutes and seconds."""
@@ -102,8 +119,9 @@ class DemoLog:
             case ClosedWindow():
                 self.windows.append(message)
             case MonitorStatus():
+                before = self.statuses.get(message.node, message)
                 self.statuses[message.node] = message
-                yield from self._complaints(message)
+                yield from self._complaints(message, before)
 
     def _flag_rows(self, flag: SocialFlag) -> Iterator[WatchRow]:
         is_withdrawn = flag.state is FlagState.WITHDRAWN
@@ -122,12 +140,17 @@ class DemoLog:
         for row in self._flag_view.take(replace(flag, decision_ns=self._at_ns)):
             yield replace(row, details=tuple(part for part in row.details if part[0] in {"was", "why", "instead"}))
 
-    def _complaints(self, status: MonitorStatus) -> Iterator[WatchRow]:
-        for reason in status.reasons if status.health is not Health.OK else ():
-            # Report each once. Details in brackets change with every heartbeat, so they are no part of the key.
-            key = f"{status.node}{reason.split(' (')[0]}"
-            # In lockstep, the nodes' wall clocks see the bag stand still at times. That is no fault.
-            if key not in self._noted and status.health is not Health.STALE and "being loaded" not in reason:
+    def _complaints(self, status: MonitorStatus, before: MonitorStatus) -> Iterator[WatchRow]:
+        """Report each once. What only one heartbeat states is no fault: the nodes started a moment ago."""
+        # In lockstep, the nodes' wall clocks see the bag stand still at times. That is no fault.
+        if status is before or status.health in {Health.OK, Health.STALE}:
+            return
+        # Details in brackets change with every heartbeat.
+        stated_before = {reason.split(" (")[0] for reason in before.reasons}
+        for reason in status.reasons:
+            name = reason.split(" (")[0]
+            key = f"{status.node}{name}"
+            if name in stated_before and key not in self._noted and "being loaded" not in reason:
                 self._noted.add(key)
                 yield WatchRow(label="node", text=f"{status.node.split('/')[-1]}: {reason}", tone=Tone.NOTE)
 
@@ -244,11 +267,12 @@ def demo(
     err.print(f"Starting camera, ears, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
-    for output in play_over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
+    for output in play_over_dds(session.bag, 0.0 if fast else rate, in_lockstep=True):
         if output.topic == END:
             end = output.message
         else:
             log.take(output)
+    log.end()
     figures = report(session, log, end, time.monotonic() - began_s)
     files = {"session": session.bag, "labels": session.bag.with_name(f"{session.bag.name}.truth.json")}
     if as_json:

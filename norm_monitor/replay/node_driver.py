@@ -72,9 +72,14 @@ def play_to_nodes(
     hosts: Hosts,
     *,
     rate: float = 0.0,
+    in_lockstep: bool = False,
     domain_id: int | None = None,
 ) -> Iterator[NodeOutput]:
-    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
+    """Play a bag to the nodes. The nodes end after the last message.
+
+    With a rate, messages are sent at that multiple of the recorded pace; without, or `in_lockstep` too, the player
+    waits for the nodes.
+    """
     with ExitStack() as stack:
         if domain_id is None:
             domain_id = stack.enter_context(claim_domain())
@@ -87,7 +92,7 @@ def play_to_nodes(
         names = [name for host in hosts for name in host]
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
         lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
-        options = [*(["--roomy"] if has_room() else []), "--lossless", *lossless]
+        options = ["--roomy"] * has_room() + ["--lockstep"] * in_lockstep + ["--lossless", *lossless]
         player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
         for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)
@@ -164,19 +169,20 @@ def topics_of(bag: Path) -> SessionTopics:
 
 
 def play_over_dds(
-    bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
+    bag: Path, rate: float = 0.0, *, in_lockstep: bool = False, domain_id: int | None = None
 ) -> Iterator[NodeOutput]:
-    """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
+    """Yield the nodes' output, with each sense in its own process; `play_to_nodes` explains the pace."""
     topics = topics_of(bag)
-    for output in play_to_nodes(bag, list_hosts(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+    hosts = list_hosts(topics, 0.0 if in_lockstep else rate)
+    for output in play_to_nodes(bag, hosts, rate=rate, in_lockstep=in_lockstep, domain_id=domain_id):
         for topic, why in output.message.get("skipped_topics", {}).items():
             if topic in {topics.audio, topics.camera}:
                 raise TransportError(f"{topic} cannot be played: {why}")
         yield output
 
 
-def list_hosts(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
-    """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
+def list_hosts(topics: SessionTopics, rate: float) -> Hosts:
+    """List the nodes that a bag needs."""
     lateness_s = LIVE_LATENESS_S if rate else 0.0
     hosts: list[Mapping[str, Mapping[str, Any]]] = []
     # A pause of the sound shows only that the replay waits for a slow node. Speech continues after it.
@@ -184,7 +190,7 @@ def list_hosts(topics: SessionTopics, rate: float, *, partials: bool = False) ->
     if topics.camera:
         hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})
     if topics.audio:
-        ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
+        ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 0.0}
         hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
     deciding: dict[str, Mapping[str, Any]] = {
         "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},

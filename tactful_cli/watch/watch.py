@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated
@@ -20,12 +20,14 @@ from rich.text import Text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
+from norm_core.streams.watermarks import JUMP_NS
 from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.up.profile import NAMESPACE, node_names
 from tactful_cli.verb_options import make_app
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import WatchRow
+from tactful_cli.watch.talk_order import TalkOrder
 
 MAX_CHARACTERS = 500
 TIME_WIDTH, LABEL_WIDTH = 8, 9
@@ -122,9 +124,29 @@ def remedy_for(namespace: str, nodes: Iterable[str]) -> str:
     return f"no nodes run here; start them with {PROGRAM} up, or check ROS_DOMAIN_ID"
 
 
+class ArrivalClock:
+    """The times of lines by this machine's clock: stamps may be of another one, or of a recording."""
+
+    def __init__(self) -> None:
+        self._delay_ns: int | None = None  # the smallest from a stamp to its arrival
+
+    def find_time_ns(self, line: GraphLine) -> int:
+        """Return when speech began, or when anything else arrived."""
+        stamp_ns: int | None = (
+            line.record.get("start_ns", line.stamp_ns) if line.kind in {"utterance", "robot_speech"} else None
+        )
+        if stamp_ns is None:
+            return line.arrival_ns
+        delay_ns = line.arrival_ns - stamp_ns
+        if self._delay_ns is None or not 0 <= delay_ns - self._delay_ns < JUMP_NS:
+            self._delay_ns = delay_ns
+        return stamp_ns + self._delay_ns
+
+
 app = make_app()
 
 WAIT_S = 0.25
+HOLD_NS = 3 * NS_PER_S  # for which a row waits for words that were said before it
 LOOK_EVERY_S = 1.0  # for silent nodes
 
 
@@ -170,16 +192,34 @@ def _print_json(stream: GraphStream) -> None:
 def _show(stream: GraphStream, view: GraphView) -> None:
     """Print what happens as rows, without an end."""
     silence = Silence(stream.namespace, _complain)
-    screen = EventScreen(out)
+    screen, order, clock = EventScreen(out), TalkOrder(HOLD_NS), ArrivalClock()
     looked_s = 0.0
-    while True:
-        line = stream.get(WAIT_S)
-        silence.take(line)
-        if line:
-            screen.print(view.take(line), _time_of_day(line.arrival_ns))
-        if time.monotonic() - looked_s >= LOOK_EVERY_S:
-            looked_s, now_ns = time.monotonic(), time.time_ns()
-            screen.print(view.take_time(now_ns), _time_of_day(now_ns))
+    try:
+        while True:
+            line, now_ns = stream.get(WAIT_S), time.time_ns()
+            silence.take(line)
+            if line:
+                add_line(order, view, line, clock)
+            if time.monotonic() - looked_s >= LOOK_EVERY_S:
+                looked_s = time.monotonic()
+                order.add(now_ns, [*view.take_time(now_ns)])
+            _print(screen, order.due(now_ns))
+    except KeyboardInterrupt:
+        _print(screen, order.due())
+        raise
+
+
+def add_line(order: TalkOrder, view: GraphView, line: GraphLine, clock: ArrivalClock) -> None:
+    """Add what a line is worth; an utterance or a mark also shows that all words before it have arrived."""
+    at_ns = clock.find_time_ns(line)
+    order.add(at_ns, [*view.take(line)])
+    if line.kind == "utterance":
+        order.complete(at_ns)
+
+
+def _print(screen: EventScreen, due: Iterable[tuple[int, Sequence[WatchRow]]]) -> None:
+    for at_ns, rows in due:
+        screen.print(rows, _time_of_day(at_ns))
 
 
 def _time_of_day(time_ns: int) -> str:

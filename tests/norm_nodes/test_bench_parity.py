@@ -107,8 +107,8 @@ def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
     direct = list(replay_in_process(bag))
     kinds = {item.split()[1] for item in items(direct)}
     assert kinds == {"window", "flag", "answer", "utterance"}
-    for pace in (0.0, rate):
-        live = list(play_over_dds(bag, pace, domain_id=domain_id))
+    for pace, in_lockstep in ((0.0, True), (rate, False), (rate, True)):
+        live = list(play_over_dds(bag, pace, in_lockstep=in_lockstep, domain_id=domain_id))
         assert live[-1].message["lost"] == {}
         assert first_differing_output(direct, live) is None
 

@@ -11,12 +11,14 @@ from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, FlagState, Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, make_silence_mark
+from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.encounters.demo_session import DemoSession, write_demo_session
 from norm_monitor.replay.node_driver import NodeOutput
-from tactful_cli.demo import DemoLog, print_report, report
+from tactful_cli.demo import HOLD_NS, DemoLog, print_report, report
 from tests.action_selector.questions import error_flag
+from tests.node_records import node_status
 
 END = {"took_s": 1.0, "lost": {}}
 
@@ -79,6 +81,7 @@ def shown(session: DemoSession) -> tuple[str, DemoLog]:
     log = DemoLog(session, console)
     for output in said(session):
         log.take(output)
+    log.end()
     print_report(session, log, report(session, log, END, 2.0), console)
     return text.getvalue(), log
 
@@ -88,7 +91,7 @@ def test_lines_and_report_say_what_happened_and_why(session: DemoSession) -> Non
     assert "\x1b" not in text
     flat = " ".join(text.split())
     assert "0:01 robot Hey! [bold]Want[/] to know?" in flat
-    assert "0:06 person Sure." in flat
+    assert "0:04 person Sure." in flat
     assert "decision Wish the boy a good day with his class, probability 0.90" in flat
     assert "vetoed Throw fish to the penguins: singleton, another does" in flat
     assert "#1 ERROR closed: major, user intention, probability 0.80" in flat
@@ -96,6 +99,46 @@ def test_lines_and_report_say_what_happened_and_why(session: DemoSession) -> Non
     assert f"1 of {len(session.truth.events)} marked events flagged" in flat
     assert "1 of 2 choices match the author's answer." in flat
     assert "dropped" not in flat
+
+
+def test_a_reply_is_printed_behind_the_words_that_it_answers(session: DemoSession) -> None:
+    """The words wait for the end of the turn and for the transcriber; the reply comes at once."""
+    reply, words = said(session)[0], said(session)[1]
+    start_ns = words.message["start_ns"]
+    reply = replace(reply, at_ns=start_ns + 2 * NS_PER_S)
+    earlier = make_silence_mark(start_ns - NS_PER_S, "/audio")
+    text = io.StringIO()
+    log = DemoLog(session, Console(file=text, width=80))
+    log.take(replace(words, at_ns=start_ns, message=to_plain(earlier)))
+    log.take(reply)
+    assert "Hey!" not in text.getvalue()
+    log.take(replace(words, at_ns=reply.at_ns + NS_PER_S))
+    log.take(replace(words, message=to_plain(make_silence_mark(reply.at_ns + NS_PER_S, "/audio"))))
+    flat = " ".join(text.getvalue().split())
+    assert "0:04 person Sure. 0:06 robot Hey!" in flat
+
+
+def test_words_that_never_come_hold_nothing_back_for_long(session: DemoSession) -> None:
+    reply = said(session)[0]
+    text = io.StringIO()
+    log = DemoLog(session, Console(file=text, width=80))
+    log.take(reply)
+    log.take(replace(reply, topic="/tactful/other", at_ns=reply.at_ns + HOLD_NS))
+    assert "0:01 robot Hey!" in " ".join(text.getvalue().split())
+
+
+def test_what_one_heartbeat_alone_states_is_not_printed(session: DemoSession) -> None:
+    """A monitor that starts before the player says that nobody publishes the robot's speech."""
+    start_ns = session.truth.start_ns
+    unheard, missing = "robot speech: nothing is heard of the robot", "frames: none has arrived (2 windows)"
+    text = io.StringIO()
+    log = DemoLog(session, Console(file=text, width=120))
+    for reasons in ((unheard, missing), (missing,), (missing,)):
+        status = node_status(start_ns, node="/tactful/monitor", health=Health.DEGRADED, reasons=reasons)
+        log.take(NodeOutput(topic="/tactful/status", at_ns=start_ns, wall_s=0.1, message=to_plain(status)))
+    log.end()
+    assert "nothing is heard" not in text.getvalue()
+    assert text.getvalue().count(missing) == 1
 
 
 def test_a_flag_is_printed_again_for_another_attribute_and_once_withdrawn_or_opened_again(session: DemoSession) -> None:
@@ -112,6 +155,7 @@ def test_a_flag_is_printed_again_for_another_attribute_and_once_withdrawn_or_ope
     log = DemoLog(session, Console(file=text, width=80))
     for update in updates:
         log.take(replace(said(session)[-1], message={**flag, **update}))
+    log.end()
     printed = " ".join(text.getvalue().split())
     assert [printed.count(f"ERROR {state}") for state in ("updated", "withdrawn", "opened again")] == [2, 3, 2]
     assert printed.count(f"was {flag['rationale']} why Withdrawn") == 3

@@ -13,12 +13,13 @@ from norm_core.records.flag import Attribute, FlagState, Severity, SocialFlag, T
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
-from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, make_silence_mark
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.watch import EventScreen, remedy_for
+from tactful_cli.watch.talk_order import TalkOrder
+from tactful_cli.watch.watch import HOLD_NS, ArrivalClock, EventScreen, add_line, remedy_for
 from tests.action_selector.questions import error_flag
 from tests.node_records import node_status
 
@@ -102,6 +103,28 @@ def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
     assert "tail" in log
     assert len(log.splitlines()) == 5
     assert not set(log) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
+
+
+def test_a_reply_is_printed_behind_the_words_that_it_answers(view: GraphView) -> None:
+    """Stamps are of another clock, and words come once they are transcribed."""
+    order, clock = TalkOrder(HOLD_NS), ArrivalClock()
+
+    def arrive(kind: str, entry: Utterance | RobotSpeech, at_s: float) -> list[tuple[float, str]]:
+        now_ns = AT_NS + s_to_ns(at_s)
+        add_line(order, view, line_of(kind, entry, now_ns), clock)
+        return [(ns_to_s(when_ns - AT_NS), row.text) for when_ns, rows in order.due(now_ns) for row in rows]
+
+    said = Utterance(
+        stamp_ns=s_to_ns(4), utterance_id="u", speaker=Speaker.USER, text="Why?", start_ns=s_to_ns(4), end_ns=s_to_ns(5)
+    )
+    reply = RobotSpeech(stamp_ns=s_to_ns(6), speech_id="r", state=SpeechEdge.START, text="Because.")
+    assert arrive("utterance", make_silence_mark(s_to_ns(3.5), "/audio"), 3.5) == []
+    assert arrive("robot_speech", reply, 6.0) == []
+    assert arrive("utterance", said, 8.0) == [(4.0, "Why?")]
+    assert arrive("utterance", make_silence_mark(s_to_ns(8), "/audio"), 8.1) == [(6.0, "Because.")]
+    unanswered = replace(reply, stamp_ns=s_to_ns(9), text="Hello?")
+    assert arrive("robot_speech", unanswered, 9.0) == []
+    assert [row.text for _, rows in order.due(AT_NS + s_to_ns(9) + HOLD_NS) for row in rows] == ["Hello?"]
 
 
 def test_a_flag_tells_what_changed(view: GraphView) -> None:

@@ -1,4 +1,4 @@
-"""Play a bag to nodes over DDS, in lockstep or paced, and print their output as lines of JSON.
+"""Play a bag to nodes over DDS, in lockstep, paced or both, and print their output as lines of JSON.
 
 In lockstep each batch is sent after the nodes have processed the one before, so the load of the machine changes
 nothing.
@@ -60,8 +60,8 @@ BARRIER_TYPES = tuple(map(message_type, (RobotSpeech, Query, Episode)))
 END_TOPICS = (full_topic(RECORDING_ENDED_TOPIC), full_topic(SENSES_ENDED_TOPIC))
 # How long the player waits until it and the nodes have discovered each other.
 MATCH_TIMEOUT_S = 30.0
-# How long nodes may take to reply to a request.
-REPLY_TIMEOUT_S = 5.0
+# How long nodes may take to reply to a request, on a machine with many other programs.
+REPLY_TIMEOUT_S = 120.0
 # How long nodes may be busy with a batch.
 BUSY_TIMEOUT_S = 600.0
 # After this long a missing message is lost. The middleware sends again only with its heartbeat, every three seconds.
@@ -79,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rate", type=float, default=0.0, help="0: in lockstep; otherwise at this multiple of the recorded pace"
     )
+    parser.add_argument("--lockstep", action="store_true", help="with a rate, wait for the nodes too")
     parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes keep every message")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     options = parser.parse_args(arguments)
@@ -96,6 +97,7 @@ class LockstepPlayer(Player):
     def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
         super().__init__("play")
         self._bag, self._rate = bag, options.rate
+        self._in_lockstep = options.lockstep or not options.rate
         self._lossless, self._is_roomy = options.lossless, options.roomy
         self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
@@ -150,17 +152,18 @@ class LockstepPlayer(Player):
                 "skipped_topics": self._skipped_topics,
             },
         )
-        if self._rate:
-            self._play_paced(topics)
-        else:
+        if self._in_lockstep:
             self._play_in_lockstep(topics)
+        else:
+            for message in self._bag.messages(topics):
+                self._send(message)
         sent = dict(self._sent)
         for topic in END_TOPICS:
             if topic in played:
-                self._drain(lossless=not self._rate)
+                self._drain(lossless=self._in_lockstep)
                 self._publishers[topic].publish(Empty())
                 self._sent[topic] += 1
-        lost = self._drain(lossless=not self._rate)
+        lost = self._drain(lossless=self._in_lockstep)
         took_s = time.monotonic() - self._began_s
         self._statuses.clear()  # drop statuses older than the last processed message
         self._wait_until(lambda: len(self._statuses) == len(self._expected), REPLY_TIMEOUT_S, "the last heartbeats")
@@ -185,13 +188,6 @@ class LockstepPlayer(Player):
             }
         return sorted(unmatched)
 
-    def _play_paced(self, topics: set[str]) -> None:
-        for message in self._bag.messages(topics):
-            due_s = self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate
-            self._executor.spin_once(timeout_sec=0)
-            self._spin_until(due_s)
-            self._send(message)
-
     def _play_in_lockstep(self, topics: set[str]) -> None:
         batch = Batch(int(self._first_ns), self._lossless, is_roomy=self._is_roomy)
         for message in self._bag.messages(topics):
@@ -206,6 +202,9 @@ class LockstepPlayer(Player):
                 batch.begin(message.stamp_ns)
 
     def _send(self, message: BagMessage) -> None:
+        if self._rate:
+            self._executor.spin_once(timeout_sec=0)
+            self._spin_until(self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate)
         self._at_ns = message.stamp_ns
         self._publishers[message.topic].publish(self._bag.encode_playable(message))
         self._sent[message.topic] += 1
@@ -245,7 +244,7 @@ class LockstepPlayer(Player):
     def _request_reports(self) -> None:
         """Ask every node for its report, and wait for the replies."""
         has_replied = self._drain_client.request(self._expected)
-        self._wait_until(has_replied, REPLY_TIMEOUT_S * 4, "the nodes to say whether they are done")
+        self._wait_until(has_replied, REPLY_TIMEOUT_S, "the nodes to say whether they are done")
 
     @property
     def _replies(self) -> dict[str, DrainReport]:
@@ -290,7 +289,7 @@ class LockstepPlayer(Player):
     def _print_line(self, topic: str, content: dict[str, Any]) -> None:
         """Print one line. `at_ns` is the position in the bag at that moment."""
         at_ns = int(self._at_ns)
-        if self._rate and self._began_s:
+        if not self._in_lockstep and self._began_s:
             at_ns = int(self._first_ns + (time.monotonic() - self._began_s) * self._rate * NS_PER_S)
         wall_s = time.monotonic() - self._began_s
         print(json.dumps({"topic": topic, "at_ns": at_ns, "wall_s": wall_s, "message": content}), flush=True)
