@@ -71,8 +71,8 @@ def _of_tools(nodes: Iterable[Access], namespace: str) -> Access:
     served = list(nodes)
     return {
         "publish": {"/rosout", "/parameter_events"},
-        "subscribe": {f"{namespace}/*", *(name for access in served for name in access["subscribe"])},
-        "reply": {f"/*/{name.rpartition('/')[2]}" for access in served for name in access["reply"] if "_param" in name},
+        "subscribe": {f"{namespace}/*", "/parameter_events"}.union(*(access["subscribe"] for access in served)),
+        "reply": {"/*/get_type_description", "/*_parameter*"},  # which every node serves
         "request": {name for access in served for name in access["reply"]},
         "call": {name for access in served for name in access["execute"]},
     }

@@ -44,7 +44,7 @@ class TopicSurvey:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._arrivals_s: dict[str, list[float]] = {}  # of the topics whose type is installed
+        self._arrivals_s: dict[str, list[float]] = {}  # of the topics that are counted
         self._sound_values: dict[str, int] = {}  # after the first message
         self._seen: set[str] = set()
 
@@ -56,17 +56,16 @@ class TopicSurvey:
             type_name = self._find_types(topic)[0]
             if type_name in _NOT_COUNTED:
                 continue
-            try:
+            is_sound = _find_speech_content([type_name]) == SpeechContent.SOUND
+            with suppress(ImportError, ValueError, RuntimeError):  # of rclpy, where SROS2 denies the topic
                 type_ = message_class(type_name)
-            except (ImportError, ValueError):
-                continue
-            self._arrivals_s[topic] = []
-            sound_type = type_ if _find_speech_content([type_name]) == SpeechContent.SOUND else None
-            self._node.create_subscription(type_, topic, partial(self._note_arrival, topic, sound_type), _ANY, raw=True)
+                note_arrival = partial(self._note_arrival, topic, type_ if is_sound else None)
+                self._node.create_subscription(type_, topic, note_arrival, _ANY, raw=True)
+                self._arrivals_s[topic] = []
         return bool(new_topics)
 
     def describe_topics(self) -> list[dict[str, Any]]:
-        """Describe every published topic; one that was not counted, or whose type is not installed, has no rate."""
+        """Describe every published topic; one that is not counted has no rate."""
         return [
             {
                 "name": topic,
