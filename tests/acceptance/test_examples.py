@@ -1,5 +1,6 @@
 """Each example in examples/ does what its header says, run as a user runs it."""
 
+import ast
 import importlib
 import os
 import re
@@ -71,11 +72,12 @@ def run(name: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_every_example_is_short_and_names_its_command() -> None:
+def test_every_example_is_short_names_its_command_and_has_syntax_of_humbles_python() -> None:
     for path in EXAMPLES.glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert f'\neval "$(./tactful env)" && python examples/{path.name}' in text.split('"""')[1]
         assert len(text.splitlines()) < 200
+        ast.parse(text, path.name, feature_version=(3, 10))
 
 
 @pytest.mark.ros
