@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import pytest
@@ -189,6 +191,27 @@ def test_under_an_enforced_policy_the_nodes_work_and_strangers_do_not(
         assert stranger.stdin
         stranger.stdin.close()
         assert seen_by(stranger) == {"heard": [], "refused": [], "nodes": ["stranger"]}
+
+
+@pytest.mark.ros
+def test_a_denied_topic_is_not_counted() -> None:
+    from norm_nodes.tools.topic_survey import TopicSurvey
+    from rclpy.qos import QoSProfile
+
+    def subscribe(_type: Any, topic: str, *_: Any, **__: Any) -> None:
+        if topic == "/denied":
+            raise RuntimeError  # as rclpy does
+
+    node, end = Mock(), Mock(topic_type="std_msgs/msg/String", qos_profile=QoSProfile(depth=1))
+    node.get_topic_names_and_types.return_value = [("/denied", [end.topic_type]), ("/heard", [end.topic_type])]
+    node.get_publishers_info_by_topic.return_value = [end]
+    node.create_subscription.side_effect = subscribe
+    survey = TopicSurvey(node)
+    assert survey.subscribe_to_new()
+    assert [(topic["name"], topic["rate_hz"]) for topic in survey.describe_topics()] == [
+        ("/denied", None),
+        ("/heard", 0.0),
+    ]
 
 
 def test_each_process_has_its_enclave_where_security_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
