@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from html import escape
+from math import ceil
 from typing import Any
 
 WIDTH = 820
@@ -41,7 +42,7 @@ def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
         if "control" in figure:
             yield f'<path class="control" d="M{_LEFT + figure["control"] * scale:.1f},{top - 4} v32"/>'
         right = _LEFT + figure.get("high", value) * scale
-        yield f'<text x="{right + 8:.1f}" y="{top + 17}">{value:g}</text>'
+        yield f'<text x="{right + 8:.1f}" y="{top + 17}">{value:{".0f" if value >= 10 else "g"}}</text>'
     if content.get("control"):
         top = 50 + _ROW * len(figures)
         yield f'<path class="control" d="M{_LEFT},{top} v24"/>'
@@ -49,18 +50,30 @@ def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
-    """Draw recall in percent against false errors an hour, up to 20."""
+    """Draw recall in percent against false errors an hour."""
+    rates = [
+        figure["value"]
+        for run in content["lines"].values()
+        for name, figure in runs[run]["figures"].items()
+        if name.removeprefix("false_an_hour") in _SENSITIVITIES
+    ]
+    step = 5 if max(rates) <= 20 else 10
+    last = step * ceil(max(rates) / step)
+
+    def place(rate: float) -> float:
+        return 70 + 450 * rate / last
+
     for share in range(0, 101, 25):
-        yield f'<path class="axis" d="M70,{_y(share):.0f} H{_x(20):.0f}"/>'
+        yield f'<path class="axis" d="M70,{_y(share):.0f} H{place(last):.0f}"/>'
         yield f'<text class="end" x="62" y="{_y(share) + 5:.0f}">{share}</text>'
-    for rate in range(0, 21, 5):
-        yield f'<text x="{_x(rate) - 4:.0f}" y="{_y(0) + 22:.0f}">{rate}</text>'
+    for rate in range(0, last + 1, step):
+        yield f'<text x="{place(rate) - 4:.0f}" y="{_y(0) + 22:.0f}">{rate}</text>'
     yield f'<text x="70" y="{_y(0) + 44:.0f}">{escape(content["x"])}</text>'
     yield f'<text x="20" y="54">{escape(content["y"])}</text>'
     for index, (label, run) in enumerate(content["lines"].items()):
         figures, color = runs[run]["figures"], _COLORS[index]
         points = [
-            (_x(figures[f"false_an_hour{ending}"]["value"]), _y(figures[f"errors_recall{ending}"]["value"]))
+            (place(figures[f"false_an_hour{ending}"]["value"]), _y(figures[f"errors_recall{ending}"]["value"]))
             for ending in _SENSITIVITIES
             if f"false_an_hour{ending}" in figures
         ]
@@ -70,10 +83,6 @@ def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{color}"/>'
         yield f'<circle cx="545" cy="{75 + 26 * index}" r="5" fill="{color}"/>'
         yield f'<text x="558" y="{80 + 26 * index}">{escape(label)}</text>'
-
-
-def _x(rate: float) -> float:
-    return 70 + 22.5 * rate
 
 
 def _y(share: float) -> float:
