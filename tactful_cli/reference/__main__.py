@@ -36,7 +36,7 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
     yield from ("", "## Errors", "", *_head("cue", "finds", "attributes", "severity"))
     for name, cue in table.cues.items():
         if cue.polarity is Polarity.ERROR:
-            yield _row(f"`{name}`", cue.finds, _attributes(cue), cue.severity)
+            yield _row(f"`{name}`", cue.finds, _attributes(cue), _severity(cue))
     yield from ("", "## Competences", "", *_head("cue", "finds", "attributes"))
     for name, cue in table.cues.items():
         if cue.polarity is Polarity.COMPETENCE:
@@ -50,6 +50,12 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
 
 def _attributes(cue: Cue) -> str:
     return ", ".join(attribute.replace("_", " ") for attribute in cue.attributes)
+
+
+def _severity(cue: Cue) -> str:
+    """Show the severity, or the least and the greatest of a threshold's bands."""
+    bands = [name for threshold in cue.thresholds.values() for name in threshold.bands]
+    return f"{bands[0]} to {bands[-1]}" if len(bands) > 1 else cue.severity
 
 
 def _value(threshold: Threshold) -> str:
