@@ -29,8 +29,13 @@ from norm_monitor.assessment.unit_model import (
 from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
 
 POLARITIES = tuple(Polarity)
-# The false errors an hour of harmless talk that each sensitivity accepts, and how much recall of competences counts.
-BUDGETS = {Sensitivity.QUIET: (2.0, 0.5), Sensitivity.BALANCED: (7.0, 1.0), Sensitivity.KEEN: (20.0, 1.4)}
+# The false errors an hour of harmless talk that each sensitivity accepts, how much recall of competences counts, and
+# how many of the competences shown a coder marks at the least.
+BUDGETS = {
+    Sensitivity.QUIET: (2.0, 0.5, 0.7),
+    Sensitivity.BALANCED: (7.0, 1.0, 0.7),
+    Sensitivity.KEEN: (20.0, 1.4, 0.0),
+}
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
     UnitKind.ROBOT_TURN: (
@@ -294,9 +299,12 @@ def operating_points(
     errors = np.array([((flagged == 0) & harmless & (likely[:, 0] >= bar)).sum() / max(hours, 1e-9) for bar in _GRID])
     right = np.array([unit.polarity is Polarity.COMPETENCE for unit in units])
     points = {}
-    for sensitivity, (budget, recall_counts) in BUDGETS.items():
+    for sensitivity, (budget, recall_counts, least_precision) in BUDGETS.items():
         place = int(np.argmax(errors <= budget)) if (errors <= budget).any() else len(_GRID) - 1
-        scores = [_f_beta(right, (flagged == 1) & (likely[:, 1] >= bar), recall_counts) for bar in _GRID]
+        shown = [(flagged == 1) & (likely[:, 1] >= bar) for bar in _GRID]
+        scores = [_f_beta(right, row, recall_counts) for row in shown]
+        if any(precise := [row.any() and right[row].mean() >= least_precision for row in shown]):
+            scores = [score if enough else 0.0 for score, enough in zip(scores, precise, strict=True)]
         points[sensitivity] = OperatingPoint(
             error=float(_GRID[place]),
             competence=float(_GRID[int(np.argmax(scores))]),

@@ -30,8 +30,8 @@ from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import make_script_records
 
-# Folders of talks that end in an error or hold one, each with a twin that holds none.
-_PAIRS = ("hurtful", "plain_errors")
+# Folders of talks by further writers: pairs of which one ends in an error or holds one, and whole talks.
+_FOLDERS = ("hurtful", "plain_errors", "whole_talks")
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
@@ -62,9 +62,9 @@ def invented_talks(
         )
 
 
-def paired_talks() -> Iterator[TaughtTalk]:
-    """Yield talks that hold an error, and their twins, by folder and the writer's letter (`hurtful/a`)."""
-    for folder in _PAIRS:
+def further_talks() -> Iterator[TaughtTalk]:
+    """Yield the talks of further writers, by folder and the writer's letter (`hurtful/a`)."""
+    for folder in _FOLDERS:
         for path in sorted(shipped_file("calibration", f"talk_reader/{folder}").glob("*.txt")):
             yield from invented_talks(read_file(path), {}, f"{folder}/{path.stem}")
 
@@ -156,7 +156,7 @@ def collect(
     }
     talks = [
         *invented_talks(read_invented(), answers),
-        *paired_talks(),
+        *further_talks(),
         *(encounter_talk(source.encounter, source.writer) for source in shipped_sources(SPLITS)),
         *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
         *written_scenes(),
