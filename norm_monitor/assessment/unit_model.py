@@ -35,7 +35,7 @@ SLOW_PACE_OF_TURNS_S = 4.0
 _SLOW_ANSWERS = 2
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 11
 # have them, and of 100 kind lines 68 (two hands that the reader was not taught, 2026-11-29).
-PRAISE_MARGIN = 3.0
+PRAISE_MARGIN = 2.5
 # Log odds that no score falls below.
 NEVER = -99.0
 # Log odds of an error that a setting states.
