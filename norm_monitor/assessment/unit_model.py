@@ -195,7 +195,7 @@ class UnitModel(Artefact):
         if model is None:
             return None
         attributes = {polarity: _name_attributes(model, polarity, facts) for polarity in model.attributes}
-        if reads_amiss(facts):
+        if reads_amiss(facts) or is_unread(kind, facts):
             attributes[Polarity.COMPETENCE] = ()  # The odds stay, so that no error becomes likelier.
         return UnitReading(
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
@@ -218,6 +218,11 @@ def is_slow(kind: UnitKind, facts: Facts) -> bool:
     if kind is UnitKind.ROBOT_TURN:
         return pace_s >= SLOW_PACE_OF_TURNS_S and facts.get("answers_so_far", 0.0) >= _SLOW_ANSWERS
     return pace_s >= SLOW_PACE_S
+
+
+def is_unread(kind: UnitKind, facts: Facts) -> bool:
+    """Whether a robot's turn is in a language that is not read, so that its words are not praised."""
+    return kind is UnitKind.ROBOT_TURN and "text_competence_log_odds" not in facts
 
 
 def reads_amiss(facts: Facts) -> bool:

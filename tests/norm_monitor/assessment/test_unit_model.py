@@ -108,6 +108,7 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
 ) -> None:
     facts = {
         "reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "answers_so_far": 3.0, "words": 8.0,
+        "text_competence_log_odds": 0.0,
     }  # fmt: skip
     reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.ROBOT_TURN, facts)
     assert reading

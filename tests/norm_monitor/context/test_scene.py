@@ -61,6 +61,13 @@ def test_cues_of_wording_are_off_in_another_language(meaning: EncoderMatcher, ta
     assert not language or not words_cues(flags)
 
 
+@pytest.mark.parametrize("talk", [GERMAN, RUSSIAN])
+def test_words_that_are_not_read_are_not_praised(meaning: EncoderMatcher, talk: list[Entry]) -> None:
+    """The shipped weights find competences by timing too, which is no ground to praise words."""
+    flags = Watched(meaning, weighed=True).watch(talk, user(14, 16, "Wo?"), robot(17, 19, "Da!"), until_s=30)
+    assert not {flag.cue_id for flag in flags} & {"suitable_words", "unsuitable_words"}
+
+
 def test_talk_that_returns_to_english_is_read_again(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     english = [
