@@ -1,17 +1,23 @@
-"""What is measured on people with real robots, on invented talks in the layout of SCOUT and NodBot."""
+"""What is measured on people with real robots, on invented talks in the layouts of their corpora."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 import typer
+from click.testing import Result
+from pympi.Elan import Eaf
 from typer.testing import CliRunner
 
+from calibration.real_robots.appropriateness import measure_appropriateness, read_actions
+from calibration.real_robots.hospital import write_verdicts
 from calibration.real_robots.outcomes import make_talk
+from calibration.real_robots.scored_exchanges import measure_silences, read_exchanges
 from calibration.real_robots.scout import TimedStretch, join_marks
 from calibration.real_robots.silence_rule import find_flags, find_silences
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
+from calibration.talk_verdicts.talk_file import read_talks
 
 # By, seconds, words and relation.
 ROWS = (
@@ -72,6 +78,14 @@ def test_two_coders_marks_of_one_row_are_one_label() -> None:
     assert join_marks({"a": [first], "b": [second, praise]}) == [praise, first]
 
 
+def run(command: Callable[..., None], *arguments: object) -> Result:
+    app = typer.Typer()
+    app.command()(command)
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def write(path: Path, *rows: Mapping[str, object]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -104,10 +118,66 @@ def test_errors_are_timed_to_their_flag_and_to_the_reaction(nodbot: Path) -> Non
     ]  # fmt: skip
     assert talk.delays_s([3.5, 12.0, 20.0]) == [0.5, 1.0, 1.0]
     assert talk.delays_s([20.0]) == [None, None, 1.0]
-    app = typer.Typer()
-    app.command()(measure_time_to_alarm)
-    result = CliRunner().invoke(app, ["--nodbot", str(nodbot)])
-    assert result.exit_code == 0, result.output
+    result = run(measure_time_to_alarm, "--nodbot", nodbot)
     assert "2 people, 6 errors" in result.output
     first = next(line for line in result.output.splitlines() if "first reaction" in line)
     assert {"100", "1.5"} <= set(first.replace("[", " ").split())
+
+
+HOSPITAL = """
+LP: Where is the lift? # request(directions(lifts)) @ G(LP, go-to(lifts))
+ARI: I'm afraid I can't help you. # cant-help()
+LP: But where is the lift? # request(directions(lifts)) @ G(LP+RC, go-to(lifts))
+ARI: On the left. # inform(directions(lifts)) @ AG(LP+RC, go-to(lifts))
+RC: Pardon? # r-repet(directions(lifts))
+ARI: On the left.
+RC: Thank you. # thank() @ CG(LP+RC, go-to(lifts))
+"""
+
+
+def test_annotated_goals_and_next_words_are_verdicts(tmp_path: Path) -> None:
+    (tmp_path / "convo1.txt").write_text(HOSPITAL, "utf-8")
+    run(write_verdicts, "--mpgt", tmp_path, "--out", tmp_path / "talks.jsonl")
+    by_goals, by_next = read_talks([tmp_path / "talks.jsonl"])
+    assert [turn.is_fault if turn.votes else None for turn in by_goals.turns if turn.is_machine] == [True, False, None]
+    assert [turn.is_fault for turn in by_next.turns if turn.is_machine] == [True, True, False]
+
+
+def test_the_selector_is_compared_with_scores_of_actions(tmp_path: Path) -> None:
+    (tmp_path / "robot_actions").mkdir()
+    scores = {}
+    for session in ("photo", "whole"):
+        kinds = ("joke", "resting", "follow", "up", "photo", "taking photo")
+        rows = [{"photo file": f"{session}_photo0", "high_level_action": kind} for kind in kinds]
+        for person in ("ab", "cd"):
+            write(tmp_path / f"robot_actions/robotactions_{person}_{session}_photo0.csv", *rows)
+        scores |= {f"{session}_t1_a{n}_s": score for n, score in enumerate((6, 2, 5, 5, 1), 1)}
+    write(tmp_path / "react-shutter_summary.csv", *({"ID": person, **scores} for person in ("ab", "cd")))
+    assert [action.score for action in read_actions(tmp_path)] == [6, 2, 5, 5] * 4
+    output = run(measure_appropriateness, "--shutter", tmp_path).output
+    assert "mean score by other people: better of two preferred 100 %" in output
+    assert "16 actions of 2 people" in output
+
+
+def test_a_silence_in_a_scored_exchange_begins_with_the_end_of_the_words(tmp_path: Path) -> None:
+    eaf, rows = Eaf(), []
+    for tier in ("user_utterance", "sys_utterance"):
+        eaf.add_tier(tier)
+    for number in range(8):
+        start_ms = 60_000 + 12_000 * number
+        eaf.add_annotation("sys_utterance", start_ms, start_ms + 12_000, "お元気ですか？")
+        eaf.add_annotation("user_utterance", start_ms, start_ms + 12_000, "(F えー)|元気です" if number else "")
+        times = {"start(exchange)[ms]": start_ms, "end(system)[ms]": start_ms + 2000, "reaction": 1000}
+        scores = {f"TS{n}": 5 if number % 2 else 3 for n in range(1, 6)}
+        rows.append({**times, "end(exchange)[ms]": start_ms + 12_000, **scores})
+    for name in ("dumpfiles", "elan"):
+        (tmp_path / name).mkdir()
+    write(tmp_path / "dumpfiles/p1.csv", *rows)
+    eaf.to_file(str(tmp_path / "elan/p1.eaf"))
+    first, second, *_ = read_exchanges(tmp_path / "dumpfiles/p1.csv", tmp_path / "elan/p1.eaf")
+    assert first.silence_s == 0  # nothing was said
+    assert [turn.text for turn in second.turns] == ["お元気ですか？", "えー元気です"]
+    assert second.silence_s == pytest.approx(9 - 6 * 0.149 - 0.97)
+    output = run(measure_silences, "--hazumi", tmp_path).output
+    assert "long silence: 0.50" in output
+    assert "300.0/h silences of 4 s, 0.0/h silences of 8 s" in output
