@@ -29,12 +29,13 @@ _DOCS = Path(__file__).parent
 _RELATIVE_LINK = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<path>[^():#]+)(?:#[^()]*)?\)")
 
 
-def _unlink_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
-    """Replace each link to a file outside docs/, which the site does not hold, by its text."""
+def _carry_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
+    """Let each link to a file outside docs/ open a copy of it that the site holds."""
     folder = (_DOCS / name).parent
 
     def replacement(link: re.Match[str]) -> str:
-        return link[0] if (folder / link["path"]).resolve().is_relative_to(_DOCS) else link["text"]
+        is_page = (folder / link["path"]).resolve().is_relative_to(_DOCS)
+        return link[0] if is_page else f"{{download}}`{link['text']} <{link['path']}>`"
 
     source[0] = _RELATIVE_LINK.sub(replacement, source[0])
 
@@ -49,5 +50,5 @@ def _list_verbs(app: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the source filters that Sphinx calls for each page."""
-    app.connect("source-read", _unlink_repository_files)
+    app.connect("source-read", _carry_repository_files)
     app.connect("source-read", _list_verbs)
