@@ -21,6 +21,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "Tactful"
 html_copy_source = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 
 # Anchors as repository hosts make them, so that one link works on both.
 myst_heading_anchors = 4
