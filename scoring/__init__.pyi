@@ -14,5 +14,4 @@ from .figures import estimate_share as estimate_share
 from .intervals import draw_clusters as draw_clusters
 from .intervals import percentile_interval as percentile_interval
 from .intervals import percentiles as percentiles
-from .probabilities import brier_score as brier_score
 from .probabilities import expected_calibration_error as expected_calibration_error

@@ -1,4 +1,4 @@
-"""Stated probabilities: their calibration error and Brier score."""
+"""Stated probabilities: their calibration error."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,3 @@ def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
     values, is_right = np.array(stated, np.float64).T
     bins = np.minimum(_BINS - 1, (values * _BINS).astype(int))
     return float(np.abs(np.bincount(bins, values - is_right)).sum() / len(stated))
-
-
-def brier_score(stated: Sequence[Stated]) -> float | None:
-    """Compute the mean squared distance of probability and outcome; None without items."""
-    return float(np.mean([(probability - is_right) ** 2 for probability, is_right in stated])) if stated else None

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import track
 
 from calibration.command import run_command
-from calibration.judge_fit import AnsweredUnit, fit_scales
 from calibration.leave_one_writer_out import CrossValidation, Fold, collect, folds, shipped_sources
 from calibration.reference_judge.answers import CALIBRATION, MADE_WITH, recorded
+from calibration.reference_judge.scales import AnsweredUnit, fit_scales
 from calibration.unit_examples import LabelledUnit
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_json
@@ -154,8 +154,6 @@ def _answered(talk: JudgedTalk) -> Iterator[AnsweredUnit]:
         if unit.judgement and all(odds):
             error, competence = (unit.judgement.probability[polarity] for polarity in Polarity)
             yield AnsweredUnit(
-                encounter=talk.truth.encounter_id,
-                writer=talk.writer,
                 polarity=unit.polarity,
                 judge=(error, competence, 1 - error - competence),
                 facts=(log(odds[0] or 1), log(odds[1] or 1)),

@@ -33,7 +33,7 @@ from norm_monitor.judge.triggers import NO_CEILING
 _EMOTIONS_INDEX = list(Attribute).index(Attribute.EMOTIONS)
 KIND = "judge calibration"
 FORMAT = 1
-_FIT_ANEW = "fit it anew (python -m calibration.judge --model NAME --labels FOLDER --write FILE)"
+_FIT_ANEW = "fit it anew for this model and prompt, or set judge.calibration to nothing"
 # A longer rationale is cut.
 MAX_NOTE_WORDS = 30
 # A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.
@@ -213,7 +213,7 @@ class JudgeConfig(PictureRules):
     note_tokens: int = Field(default=40, ge=0, le=1000, description="maximum length of a note in tokens; 0 for no note")
     calibration: str = Field(
         default="",
-        description="file that `python -m calibration.judge` wrote for this model; it replaces fusion.judge_weight "
+        description="file of a temperature and a weight fitted for this model; it replaces fusion.judge_weight "
         "and fusion.min_probability_judged; empty for none",
         json_schema_extra=NAMES_FILE,
     )
