@@ -1,4 +1,7 @@
-"""Record the page of a bag as an animated WebP: python docs/images/record_view.py BAG OUT.webp FROM_S TO_S."""
+"""Record the page of a bag as an animated WebP: python docs/images/record_view.py BAG OUT.webp FROM_S TO_S.
+
+At TO_S an error must stand. The first picture shows it, and the last ones its explanation.
+"""
 
 import signal
 import subprocess
@@ -15,11 +18,15 @@ from tests.norm_monitor.view.browser import Browser
 
 STEP_S = 0.5  # between two pictures
 SPEED = 2
-HOLD_S = 3  # for which the last picture stays
+HOLD_S = {"first": 1.5, "last": 5.0}  # how long these pictures stay
 WIDTH, HEIGHT = 1100, 720
 SCRUB = (
     "(async () => {{ const c = document.getElementById('cursor'); c.value = {};"
     "c.dispatchEvent(new Event('input')); await new Promise((r) => setTimeout(r, 300)); }})()"
+)
+EXPLAIN = (
+    "document.querySelector('#raised .error').click();"
+    "document.querySelector('.details-card').scrollIntoView({block: 'end'})"
 )
 
 
@@ -34,20 +41,27 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
     ):
         stream = film.add_stream("libwebp_anim", rate=1000, options={"quality": "80"})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        picture = np.empty(0, np.uint8)
-        steps = round((float(to_s) - float(from_s)) / STEP_S)
-        times_s = [float(from_s) + step * STEP_S for step in range(steps)]
         assert view.stdout is not None
         browser.open(view.stdout.readline().strip())
         browser.until("!document.getElementById('meta').innerText.includes('so far')")
-        for index, time_s in enumerate([*times_s, *[times_s[-1]] * round(HOLD_S * SPEED / STEP_S)]):
-            if index < len(times_s):
-                browser.run(SCRUB.format(time_s * 1000))
-                png = np.frombuffer(b64decode(browser.send("Page.captureScreenshot")["data"]), np.uint8)
-                picture = np.asarray(cv2.imdecode(png, cv2.IMREAD_COLOR), np.uint8)
-            frame = av.VideoFrame.from_ndarray(picture, format="bgr24")
-            frame.pts = round(index * STEP_S * 1000 / SPEED)
-            film.mux(stream.encode(frame))
+        shown_s = 0.0
+
+        def add(script: str, for_s: float = STEP_S / SPEED) -> None:
+            nonlocal shown_s
+            browser.run(script)
+            png = np.frombuffer(b64decode(browser.send("Page.captureScreenshot")["data"]), np.uint8)
+            frame = av.VideoFrame.from_ndarray(
+                np.asarray(cv2.imdecode(png, cv2.IMREAD_COLOR), np.uint8), format="bgr24"
+            )
+            for moment_s in (shown_s, shown_s + for_s - STEP_S / SPEED):
+                frame.pts = round(moment_s * 1000)
+                film.mux(stream.encode(frame))
+            shown_s += for_s
+
+        add(SCRUB.format(float(to_s) * 1000), HOLD_S["first"])
+        for step in range(round((float(to_s) - float(from_s)) / STEP_S) + 1):
+            add(SCRUB.format((float(from_s) + step * STEP_S) * 1000))
+        add(EXPLAIN, HOLD_S["last"])
         film.mux(stream.encode())
         view.send_signal(signal.SIGINT)
 
