@@ -66,7 +66,8 @@ def measure_appropriateness(
     ways["mean score by other people"] = lambda action: _mean(actions, action.kind, without=action.person)
     for name, rank in ways.items():
         preferred, low, high = _prefer(actions, rank)
-        chosen = [max(kinds, key=lambda kind, a=action: rank(replace(a, kind=kind))) for action in actions]
+        ranked = [{kind: rank(replace(action, kind=kind)) for kind in kinds} for action in actions]
+        chosen = [max(kinds, key=scores.__getitem__) for scores in ranked]
         score = np.mean([_mean(actions, kind) for kind in chosen])
         print(f"{name}: better of two preferred {preferred:.0f} % [{low:.0f}, {high:.0f}], choice scored {score:.2f}")
     by_chance = np.mean([_mean(actions, kind) for kind in kinds])

@@ -52,7 +52,7 @@ def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
 def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
     """Draw recall in percent against false errors an hour."""
     rates = [
-        figure["value"]
+        float(figure["value"])
         for run in content["lines"].values()
         for name, figure in runs[run]["figures"].items()
         if name.removeprefix("false_an_hour") in _SENSITIVITIES

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from click.testing import Result
 from pympi.Elan import Eaf
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from calibration.real_robots.appropriateness import measure_appropriateness, read_actions
 from calibration.real_robots.hospital import write_verdicts
@@ -52,8 +51,8 @@ def invented_stretch() -> TimedStretch:
 def test_a_stopwatch_flags_silences_after_a_persons_words_and_signs_of_work_alone() -> None:
     silences = list(find_silences(invented_stretch()))
 
-    def onsets_s(*limits_s: float | None) -> list[float]:
-        return [unit.onset_ns / 1e9 - 65.0 for unit, _ in find_flags(silences, *limits_s)]
+    def onsets_s(after_person_s: float, after_sign_s: float | None) -> list[float]:
+        return [unit.onset_ns / 1e9 - 65.0 for unit, _ in find_flags(silences, after_person_s, after_sign_s)]
 
     assert onsets_s(6.5, None) == pytest.approx([30.0, 40.0, 70.0])  # the last lasts until the end
     assert onsets_s(20.0, None) == pytest.approx([40.0])
@@ -145,7 +144,7 @@ def test_annotated_goals_and_next_words_are_verdicts(tmp_path: Path) -> None:
 
 def test_the_selector_is_compared_with_scores_of_actions(tmp_path: Path) -> None:
     (tmp_path / "robot_actions").mkdir()
-    scores = {}
+    scores: dict[str, int] = {}
     for session in ("photo", "whole"):
         kinds = ("joke", "resting", "follow", "up", "photo", "taking photo")
         rows = [{"photo file": f"{session}_photo0", "high_level_action": kind} for kind in kinds]
