@@ -68,8 +68,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / source, folder / target)
-    # Those of this environment serve: compiling them takes minutes.
-    for package in ("norm_interfaces", "norm_bench_interfaces"):
+    # Messages of this environment serve, as compiling them takes minutes; no wheel has the rclcpp of norm_behaviors.
+    for package in ("norm_interfaces", "norm_bench_interfaces", "norm_behaviors"):
         (folder / f"src/tactful/ros2_ws/src/{package}/COLCON_IGNORE").touch()
     venv.create(folder / "venv", symlinks=True)
     lend(folder / "venv")

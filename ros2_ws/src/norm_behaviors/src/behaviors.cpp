@@ -1,0 +1,353 @@
+// Copyright 2026 The Tactful authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "behaviortree_cpp/bt_factory.h"
+#include "norm_interfaces/action/check_utterance.hpp"
+#include "norm_interfaces/action/select_action.hpp"
+#include "norm_interfaces/msg/monitor_status.hpp"
+#include "norm_interfaces/msg/outcome.hpp"
+#include "norm_interfaces/msg/social_flag.hpp"
+#include "rclcpp/rclcpp.hpp"
+#include "rclcpp_action/rclcpp_action.hpp"
+
+namespace norm_behaviors
+{
+
+using BT::InputPort;
+using BT::NodeStatus;
+using BT::OutputPort;
+using norm_interfaces::msg::MonitorStatus;
+using norm_interfaces::msg::SocialFlag;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using Strings = std::vector<std::string>;
+
+/// A callback group of the node on the blackboard, where Nav2 puts it too.
+struct Group
+{
+  explicit Group(const BT::NodeConfig & config)
+  : node(config.blackboard->get<rclcpp::Node::SharedPtr>("@node")),
+    group(node->create_callback_group(rclcpp::CallbackGroupType::MutuallyExclusive, false)) {}
+
+  rclcpp::Node::SharedPtr node;
+  rclcpp::CallbackGroup::SharedPtr group;
+};
+
+/// Spins a group, so that no tick waits and nobody else needs to spin the node. Declare it after what callbacks use.
+class SpinningThread
+{
+public:
+  explicit SpinningThread(const Group & of)
+  {
+    executor_.add_callback_group(of.group, of.node->get_node_base_interface());
+    thread_ = std::thread(
+      [this, ended = ended_.get_future().share()] {executor_.spin_until_future_complete(ended);});
+  }
+
+  ~SpinningThread()
+  {
+    ended_.set_value();
+    executor_.cancel();
+    thread_.join();
+  }
+
+private:
+  rclcpp::executors::SingleThreadedExecutor executor_;
+  std::promise<void> ended_;
+  std::thread thread_;
+};
+
+template<typename T>
+T input(const BT::TreeNode & leaf, const std::string & port)
+{
+  const auto value = leaf.getInput<T>(port);
+  if (!value) {
+    throw BT::RuntimeError(leaf.name(), ": ", value.error());
+  }
+  return *value;
+}
+
+/// Sends a goal, and reads its result in a later tick. A halt cancels the goal; without a server the leaf fails.
+template<typename ActionT>
+class GoalLeaf : public BT::StatefulActionNode
+{
+public:
+  using Goal = typename ActionT::Goal;
+  using Client = rclcpp_action::Client<ActionT>;
+  using Handle = typename Client::GoalHandle::SharedPtr;
+  using Answer = typename Client::WrappedResult;
+
+  GoalLeaf(const std::string & name, const BT::NodeConfig & config, const std::string & action)
+  : StatefulActionNode(name, config), action_(action), of_(config),
+    client_(rclcpp_action::create_client<ActionT>(of_.node, action, of_.group)), thread_(of_) {}
+
+  static BT::PortsList and_common(BT::PortsList ports)
+  {
+    ports.insert(InputPort<double>("within_s", 5.0, "time for an answer"));
+    ports.insert(OutputPort<std::string>("reason", "of the decision or of the failure"));
+    return ports;
+  }
+
+  NodeStatus onStart() override
+  {
+    if (!client_->action_server_is_ready()) {
+      return fail(action_ + ": no node serves it");
+    }
+    auto goal = make_goal();
+    until_ = of_.node->now() + rclcpp::Duration::from_seconds(input<double>(*this, "within_s"));
+    goal.deadline = until_;
+    halted_ = std::make_shared<std::atomic_bool>(false);
+    auto answer = std::make_shared<std::promise<Answer>>();
+    answer_ = answer->get_future();
+    typename Client::SendGoalOptions options;
+    options.goal_response_callback = [this, halted = halted_](const Handle & handle) {
+        if (handle && *halted) {
+          client_->async_cancel_goal(handle);
+        }
+      };
+    options.result_callback = [answer](const Answer & result) {answer->set_value(result);};
+    handle_ = client_->async_send_goal(goal, options);
+    return NodeStatus::RUNNING;
+  }
+
+  NodeStatus onRunning() override
+  {
+    if (is_ready(answer_)) {
+      return judge(answer_.get());
+    }
+    if (is_ready(handle_) && !handle_.get()) {
+      return fail(action_ + ": the node is not configured");
+    }
+    const bool is_late = of_.node->now() > until_ + rclcpp::Duration(1, 0);  // of grace
+    if (!is_late && client_->action_server_is_ready()) {
+      return NodeStatus::RUNNING;
+    }
+    onHalted();
+    return fail(action_ + (is_late ? ": no answer came in time" : ": no node serves it"));
+  }
+
+  void onHalted() override
+  {
+    *halted_ = true;  // for a goal that is accepted later
+    try {
+      if (is_ready(handle_) && handle_.get()) {
+        client_->async_cancel_goal(handle_.get());
+      }
+    } catch (const rclcpp_action::exceptions::UnknownGoalHandleError &) {
+      // Its result has just arrived.
+    }
+  }
+
+protected:
+  virtual Goal make_goal() = 0;
+  virtual NodeStatus judge(const Answer & answer) = 0;
+
+  NodeStatus fail(std::string reason)
+  {
+    reason = reason.empty() ? action_ + ": its node gave no result" : reason;
+    RCLCPP_INFO(of_.node->get_logger(), "%s: %s", name().c_str(), reason.c_str());
+    setOutput("reason", reason);
+    return NodeStatus::FAILURE;
+  }
+
+private:
+  template<typename FutureT>
+  static bool is_ready(const FutureT & future)
+  {
+    return future.wait_for(seconds(0)) == std::future_status::ready;
+  }
+
+  const std::string action_;
+  const Group of_;
+  const typename Client::SharedPtr client_;
+  rclcpp::Time until_;
+  std::shared_ptr<std::atomic_bool> halted_;
+  std::shared_future<Handle> handle_;
+  std::future<Answer> answer_;
+  SpinningThread thread_;
+};
+
+/// Succeeds with an action. To abstain is a failure.
+class SelectAction : public GoalLeaf<norm_interfaces::action::SelectAction>
+{
+public:
+  SelectAction(const std::string & name, const BT::NodeConfig & config)
+  : GoalLeaf(name, config, "tactful/select_action") {}
+
+  static BT::PortsList providedPorts()
+  {
+    return and_common(
+      {InputPort<Strings>("candidates", Strings(), "actions, as in A.;B.; those of the skill catalogue if none"),
+        InputPort<std::string>("situation", "", "what the robot knows of the scene"),
+        InputPort<Strings>("facts", Strings(), "for the preconditions of skills"),
+        OutputPort<std::string>("chosen", "the text of the chosen action")});
+  }
+
+private:
+  Goal make_goal() override
+  {
+    Goal goal;
+    goal.candidates = input<Strings>(*this, "candidates");
+    goal.situation = input<std::string>(*this, "situation");
+    goal.facts = input<Strings>(*this, "facts");
+    return goal;
+  }
+
+  NodeStatus judge(const Answer & answer) override
+  {
+    const auto & decision = answer.result->decision;
+    const bool is_answered = decision.outcome == norm_interfaces::msg::Outcome::ANSWERED;
+    if (answer.code != rclcpp_action::ResultCode::SUCCEEDED || !is_answered) {
+      return fail(answer.result->error_msg.empty() ? decision.explanation : answer.result->error_msg);
+    }
+    setOutput("chosen", decision.chosen);
+    setOutput("reason", decision.explanation);
+    return NodeStatus::SUCCESS;
+  }
+};
+
+/// Succeeds where the words were checked and nothing advises against them.
+class CheckUtterance : public GoalLeaf<norm_interfaces::action::CheckUtterance>
+{
+public:
+  CheckUtterance(const std::string & name, const BT::NodeConfig & config)
+  : GoalLeaf(name, config, "tactful/check_utterance") {}
+
+  static BT::PortsList providedPorts()
+  {
+    return and_common(
+      {InputPort<std::string>("text", "what the robot is about to say"),
+        OutputPort<std::string>("correction", "what to say instead")});
+  }
+
+private:
+  Goal make_goal() override
+  {
+    Goal goal;
+    goal.text = input<std::string>(*this, "text");
+    return goal;
+  }
+
+  NodeStatus judge(const Answer & answer) override
+  {
+    setOutput("correction", answer.result->correction);
+    if (answer.result->checked && !answer.result->advised_against) {
+      return NodeStatus::SUCCESS;
+    }
+    return fail(answer.result->checked ? "the words probably read as an error" : answer.result->reason);
+  }
+};
+
+/// Succeeds while an error of an attribute, or of any, is open that came in the last `within_s`.
+///
+/// An error is open until it is closed or withdrawn, or becomes a competence. Time is that of arrival, so clocks of
+/// other machines do not matter. While no monitor works, nothing is known, and the leaf fails.
+class SocialErrorOpen : public BT::ConditionNode
+{
+public:
+  SocialErrorOpen(const std::string & name, const BT::NodeConfig & config)
+  : ConditionNode(name, config), of_(config),
+    flags_(subscribe<SocialFlag>("tactful/flags", [this](const SocialFlag & flag) {add_flag(flag);})),
+    statuses_(subscribe<MonitorStatus>("tactful/status", [this](const MonitorStatus & status) {add_status(status);})),
+    thread_(of_) {}
+
+  static BT::PortsList providedPorts()
+  {
+    return {InputPort<std::string>("attribute", "", "such as emotions; any if empty"),
+      InputPort<double>("within_s", 30.0, "age from which an error no longer counts"),
+      OutputPort<std::string>("reason", "what was wrong, or why nothing is known")};
+  }
+
+  NodeStatus tick() override
+  {
+    static const Strings attributes{"emotions", "engagement", "conversational_mechanics", "knowledge_state",
+      "user_intention", "social_context_and_relationships", "social_norms_and_routines"};  // as SocialFlag numbers them
+    const auto attribute = input<std::string>(*this, "attribute");
+    const auto number = std::find(attributes.begin(), attributes.end(), attribute) - attributes.begin();
+    if (!attribute.empty() && attributes.begin() + number == attributes.end()) {
+      throw BT::RuntimeError(name(), ": no attribute is named ", attribute);
+    }
+    const std::chrono::duration<double> within(input<double>(*this, "within_s"));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool is_lost = monitor_.empty() || steady_clock::now() - heartbeat_ > seconds(5);  // it sends one a second
+    std::string reason = is_lost ? "no status of the monitor arrives; start it" : problem_;
+    const bool is_known = reason.empty();
+    bool is_open = false;
+    for (auto error = open_.begin(); is_known && error != open_.end(); ++error) {
+      const auto & [arrival, flag] = error->second;
+      const bool is_meant = attribute.empty() ||
+        std::find(flag.attributes.begin(), flag.attributes.end(), number) != flag.attributes.end();
+      if (is_meant && steady_clock::now() - arrival <= within) {
+        is_open = true;
+        reason = flag.rationale;
+      }
+    }
+    setOutput("reason", reason);
+    return is_open ? NodeStatus::SUCCESS : NodeStatus::FAILURE;
+  }
+
+private:
+  template<typename MessageT, typename CallbackT>
+  typename rclcpp::Subscription<MessageT>::SharedPtr subscribe(const std::string & topic, CallbackT callback)
+  {
+    rclcpp::SubscriptionOptions options;
+    options.callback_group = of_.group;
+    return of_.node->create_subscription<MessageT>(topic, rclcpp::QoS(50), callback, options);
+  }
+
+  void add_flag(const SocialFlag & flag)
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_.erase(flag.event_id);  // all states of an event share it
+    const bool is_open = flag.state == SocialFlag::STATE_OPENED || flag.state == SocialFlag::STATE_UPDATED;
+    if (is_open && flag.polarity == SocialFlag::POLARITY_ERROR) {
+      open_[flag.event_id] = {steady_clock::now(), flag};
+    }
+  }
+
+  void add_status(const MonitorStatus & status)
+  {
+    if (status.node.substr(status.node.rfind('/') + 1) != "monitor") {
+      return;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!monitor_.empty() && monitor_ != status.instance_id) {
+      open_.clear();  // nobody closes the flags of a monitor that ended
+    }
+    monitor_ = status.instance_id;
+    heartbeat_ = steady_clock::now();
+    problem_.clear();
+    if (status.state != MonitorStatus::STATE_ACTIVE || status.health == MonitorStatus::HEALTH_FAILED) {
+      problem_ = status.reasons.empty() ? "the monitor is not active" : status.reasons.front();
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::pair<steady_clock::time_point, SocialFlag>> open_;  // by event
+  std::string monitor_, problem_;
+  steady_clock::time_point heartbeat_;
+  const Group of_;
+  const rclcpp::Subscription<SocialFlag>::SharedPtr flags_;
+  const rclcpp::Subscription<MonitorStatus>::SharedPtr statuses_;
+  SpinningThread thread_;
+};
+
+}  // namespace norm_behaviors
+
+BT_REGISTER_NODES(factory)
+{
+  factory.registerNodeType<norm_behaviors::SelectAction>("SelectAction");
+  factory.registerNodeType<norm_behaviors::CheckUtterance>("CheckUtterance");
+  factory.registerNodeType<norm_behaviors::SocialErrorOpen>("SocialErrorOpen");
+}
