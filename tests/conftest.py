@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from norm_monitor.replay.node_process import claim_domain
 from tests.observer import Observer
+from tests.shared_data import ABSENT, SHARED_DATA
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -121,10 +122,9 @@ def own_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real benchmark items and speech beside the project, where it is there."""
-    folder = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data")
-    if not folder.is_dir():
-        pytest.skip("../shared/data is not here")
-    return folder
+    if not SHARED_DATA.is_dir():
+        pytest.skip(ABSENT)
+    return SHARED_DATA
 
 
 def _importable(*names: str) -> bool:

@@ -9,6 +9,7 @@ from norm_monitor.encounters.library import encounters
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.monitor_bench.script_driver import sense_encounter
 from tests.goldens import collect, compare
+from tests.shared_data import SHARED_DATA
 
 os.environ["TACTFUL_READER"] = "none"  # a reader that is set up here changes flags
 
@@ -18,9 +19,8 @@ def main(action: str, *names: str) -> int:
     if action == "hear":
         return _hear()
     sources = dict(collect.SOURCES)
-    data = Path(os.environ.get("TACTFUL_SHARED", collect.ROOT.parent / "shared"), "data")
-    if data.is_dir():
-        sources["egogapbench"] = lambda: collect.egogapbench(data)
+    if SHARED_DATA.is_dir():
+        sources["egogapbench"] = lambda: collect.egogapbench(SHARED_DATA)
     differs = 0
     for name in names or sources:
         found = sources[name]()

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.command_line import tactful
+from tests.shared_data import ABSENT, SHARED_DATA
 from tests.sim_replays.evals.chat_server import MODEL, ChatServer, serve_replies
 from tests.sim_replays.requested_data import hsri_folder, norm, videonorms_folder
 
 inspect_ai = pytest.importorskip("inspect_ai")
 
-DATA = Path(__file__).resolve().parents[4] / "shared/data"
-ROBOT_SET, BUNDLES = DATA / "egonormia/ood_robot.json", DATA / "egogapbench"
+ROBOT_SET, BUNDLES = SHARED_DATA / "egonormia/ood_robot.json", SHARED_DATA / "egogapbench"
+needs_data = pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=ABSENT)
 REPLIES = {"[1, 4, 5]": "They fit.\n[1, 2]", '"answer"': '{"answer": "B"}', "": "I weighed it.\n2"}
 
 
@@ -48,6 +49,7 @@ def egonormia(**arguments: Any) -> dict[str, Any]:
     return {"data": str(ROBOT_SET), "setting": "pipeline", **arguments}
 
 
+@needs_data
 def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log
 
@@ -70,6 +72,7 @@ def test_a_model_alone_answers_and_its_log_is_read_by_inspect(tmp_path: Path) ->
     assert "{chosen" not in justification
 
 
+@needs_data
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
@@ -88,6 +91,7 @@ def test_a_reply_that_is_no_answer_is_never_one(reply: str | dict[str, Any], out
     assert all("max_tokens" not in body for body in chat.bodies)  # no longest reply without an option
 
 
+@needs_data
 def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path) -> None:
     from sim_replays.evals.logs import read_run
     from sim_replays.items.target import SuiteError
@@ -100,6 +104,7 @@ def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path)
         read_run(log)
 
 
+@needs_data
 def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
     task = {"data": str(BUNDLES), "setting": "blind"}
@@ -109,6 +114,7 @@ def test_an_answer_from_the_cache_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert "from the cache" in logs[1].samples[0].scores["answers"].explanation
 
 
+@needs_data
 def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> None:
     from sim_replays.evals.logs import compare_runs, make_run_report, read_run
     from sim_replays.evals.robot import robot
@@ -134,7 +140,10 @@ def test_the_robot_and_its_controls_answer_the_same_samples(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("choose", ["random", "first", "longest", "options"])
-@pytest.mark.parametrize("suite", ["egonormia", "egogapbench", "videonorms", "hsri"])
+@pytest.mark.parametrize(
+    "suite",
+    [pytest.param("egonormia", marks=needs_data), pytest.param("egogapbench", marks=needs_data), "videonorms", "hsri"],
+)
 def test_every_suite_has_controls_that_see_only_options(suite: str, choose: str, tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
 
@@ -151,6 +160,7 @@ def test_every_suite_has_controls_that_see_only_options(suite: str, choose: str,
     assert not any("transcript" in prompt.casefold() for prompt in chat.prompts)
 
 
+@needs_data
 def test_the_first_and_longest_options_stand_beside_each_run(tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
     from sim_replays.evals.logs import make_run_report, read_run
@@ -191,6 +201,7 @@ def verdict(prompt: str) -> str:
     return f"Final Verdict: {4 if 'Greet people.' in prompt else 3}"
 
 
+@needs_data
 def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
     from inspect_ai.model import get_model
 
@@ -208,6 +219,7 @@ def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
     assert figures(log)["read_by_a_model"] == 0.5
 
 
+@needs_data
 def test_another_model_behind_the_same_name_is_told_within_a_run_and_between_two(tmp_path: Path) -> None:
     task = {"data": str(BUNDLES), "setting": "blind"}
     logs = []
@@ -305,6 +317,7 @@ def test_data_and_scorers_that_would_mislead_are_refused(
     assert message in failure
 
 
+@needs_data
 def test_an_unfinished_run_or_another_variant_is_never_paired(tmp_path: Path) -> None:
     from sim_replays.evals.controls import control
     from sim_replays.evals.logs import compare_runs, read_run
@@ -339,6 +352,7 @@ def test_runs_that_saw_other_pictures_are_never_paired(tmp_path: Path) -> None:
         compare_runs(*runs)
 
 
+@needs_data
 def test_a_log_that_another_scorer_scored_as_well_keeps_its_figures(tmp_path: Path) -> None:
     from inspect_ai import score
     from inspect_ai.scorer import exact
