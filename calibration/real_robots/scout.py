@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from norm_monitor.encounters.library import TrueEvent
 
 CODINGS = shipped_file("calibration", "real_robots") / "scout_codings.jsonl"
 # How much talk before a stretch the monitor hears, and how long before the first words it starts.
-LEAD_S, _START_S = 60.0, 5.0
+_LEAD_S, _START_S = 60.0, 5.0
 # The share of words that a repeated request has in common with the first.
 _SAME_SHARE = 0.6
 
@@ -42,15 +42,24 @@ class CodedStretch:
 
 def coded_stretches(sessions: Path, meaning: TextMatcher, table: ThresholdTable) -> Iterator[CodedStretch]:
     """Run the monitor on each stretch of the sessions' file, and label the units that it measured."""
+    return read_stretches(
+        sessions,
+        lambda talk, timed, coders: labelled_units(talk, timed.label(join_marks(coders)), meaning, table),
+    )
+
+
+def read_stretches(
+    sessions: Path, find_units: Callable[[int, "TimedStretch", Json], Iterable[LabelledUnit]]
+) -> Iterator[CodedStretch]:
+    """Read each coded stretch of the sessions' file; its units are found by its number, its talk and its marks."""
     by_id = {session["id"]: session for session in read_sessions(sessions)}
     for talk, stretch in enumerate(read_sessions(CODINGS)):
         timed = TimedStretch.of(stretch, by_id[stretch["session"]])
-        labelled = timed.label(join_marks(stretch["coders"]))
-        from_ns = s_to_ns(LEAD_S)
+        units = find_units(talk, timed, stretch["coders"])
         yield CodedStretch(
             person=person_of(stretch["session"]),
             events_by_coder={coder: timed.find_events(marks) for coder, marks in stretch["coders"].items()},
-            units=tuple(u for u in labelled_units(talk, labelled, meaning, table) if u.onset_ns >= from_ns),
+            units=tuple(unit for unit in units if unit.onset_ns >= s_to_ns(_LEAD_S)),
             hours=(stretch["end_s"] - stretch["start_s"]) / 3600,
         )
 
@@ -68,7 +77,7 @@ class TimedStretch:
     @classmethod
     def of(cls, stretch: Json, session: Json) -> "TimedStretch":
         """Cut a stretch from its session."""
-        from_s, end_s = stretch["start_s"] - LEAD_S, stretch["end_s"]
+        from_s, end_s = stretch["start_s"] - _LEAD_S, stretch["end_s"]
         rows = [row for row in read_rows(session) if from_s <= row["at_s"] < end_s]
         onsets_ns = [s_to_ns(row["at_s"] - from_s + _START_S) for row in rows]
         return cls(

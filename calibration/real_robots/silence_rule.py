@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 
 from calibration.command import run_command
-from calibration.real_robots.__main__ import make_figures, print_figures
-from calibration.real_robots.scout import CODINGS, LEAD_S, CodedStretch, TimedStretch, person_of, read_sessions
+from calibration.real_robots.figures import make_figures, print_figures
+from calibration.real_robots.scout import TimedStretch, read_stretches
 from calibration.unit_examples import LabelledUnit
 from norm_core.records.flag import Polarity
-from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_core.runtime.time import ns_to_s
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.context.wording import is_sign_of_work
 
@@ -36,7 +36,7 @@ def score_rules(
     json_file: Annotated[Path | None, typer.Option("--json", help="File of the figures.")] = None,
 ) -> None:
     """Print what each rule finds of all errors that the coders marked."""
-    stretches = list(_stretches(scout))
+    stretches = list(read_stretches(scout, lambda _talk, timed, _marks: find_silences(timed)))
     flagged = {rule: [find_flags(stretch.units, *limits) for stretch in stretches] for rule, limits in RULES.items()}
     figures = {
         coder: {
@@ -47,18 +47,6 @@ def score_rules(
     print_figures(figures)
     if json_file:
         json_file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
-
-
-def _stretches(scout: Path) -> Iterator[CodedStretch]:
-    by_id = {session["id"]: session for session in read_sessions(scout)}
-    for stretch in read_sessions(CODINGS):
-        timed = TimedStretch.of(stretch, by_id[stretch["session"]])
-        yield CodedStretch(
-            person=person_of(stretch["session"]),
-            events_by_coder={coder: timed.find_events(marks) for coder, marks in stretch["coders"].items()},
-            units=tuple(unit for unit in find_silences(timed) if unit.onset_ns >= s_to_ns(LEAD_S)),
-            hours=(stretch["end_s"] - stretch["start_s"]) / 3600,
-        )
 
 
 def find_silences(stretch: TimedStretch) -> Iterator[LabelledUnit]:
