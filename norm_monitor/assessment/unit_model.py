@@ -33,8 +33,8 @@ SLOW_PACE_S = 2.0
 SLOW_PACE_OF_TURNS_S = 4.0
 # After one late answer, words are still read.
 _SLOW_ANSWERS = 2
-# A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 11
-# have them, and of 100 kind lines 68 (two hands that the reader was not taught, 2026-11-29).
+# A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 12
+# are then praised, and of 100 kind lines 62 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
 # Log odds that no score falls below.
 NEVER = -99.0
