@@ -87,12 +87,12 @@ def read_exchanges(path: Path, eaf: Path) -> Iterator[ScoredExchange]:
         for row in csv.DictReader(file):
             names = "start(exchange)[ms]", "end(system)[ms]", "end(exchange)[ms]", "reaction"
             start_ms, agent_end_ms, end_ms, reaction_ms = (int(float(row[name])) for name in names)
-            said = re.sub(r"\([A-Z]\s*([^)]*)\)", r"\1", words.get(start_ms, ""))  # (F ...) marks a filler
-            text = re.sub(r"[\s|]", "", said)
+            transcript = re.sub(r"\([A-Z]\s*([^)]*)\)", r"\1", words.get(start_ms, ""))  # (F ...) marks a filler
+            text = re.sub(r"[\s|]", "", transcript)
             spans = [("", agent_words.get(start_ms, "").strip() or "…", start_ms, agent_end_ms)]
             from_ms = agent_end_ms + reaction_ms
             if text and reaction_ms < _NO_REACTION_MS and from_ms < end_ms:
-                length_ms = _MS_PER_CHARACTER * len(text) + _MS_PER_PAUSE * said.count("|")
+                length_ms = _MS_PER_CHARACTER * len(text) + _MS_PER_PAUSE * transcript.count("|")
                 spans.append(("person", text, from_ms, min(from_ms + length_ms, end_ms)))
             yield ScoredExchange(
                 person=path.stem,
