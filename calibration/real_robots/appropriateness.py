@@ -22,6 +22,7 @@ from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import open_reader
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from scoring.intervals import draw_clusters, percentile_interval
 
@@ -76,7 +77,10 @@ def measure_appropriateness(
 
 def read_actions(folder: Path) -> list[ScoredAction]:
     """Read the actions before each picture."""
-    with (folder / "react-shutter_summary.csv").open(encoding="utf-8-sig", newline="") as file:
+    summary = folder / "react-shutter_summary.csv"
+    if not summary.is_file():
+        raise TactfulError(f"{folder}: has no {summary.name}; name REACT's folder react-shutter/data")
+    with summary.open(encoding="utf-8-sig", newline="") as file:
         scores = {row["ID"]: row for row in csv.DictReader(file)}
     actions = []
     for path in sorted((folder / "robot_actions").glob("robotactions_*.csv")):

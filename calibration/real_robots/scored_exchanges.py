@@ -20,6 +20,7 @@ from calibration.command import run_command
 from calibration.timed_talk import TimedTurn, make_talk_records, make_unlabelled_truth
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -59,6 +60,8 @@ def measure_silences(
 ) -> None:
     """Print how far silences tell exchanges scored low from those scored high, and the monitor's errors."""
     paths = sorted((hazumi / "dumpfiles").glob("*.csv"))
+    if not paths:
+        raise TactfulError(f"{hazumi}: has no dumpfiles/*.csv; name Hazumi1902's folder")
     people = [list(read_exchanges(path, hazumi / "elan" / f"{path.stem}.eaf")) for path in paths]
     timed = [exchange for own in people for exchange in own if len(exchange.turns) > 1]
     print(

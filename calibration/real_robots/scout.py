@@ -12,6 +12,7 @@ from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_un
 from norm_core.files.data_files import shipped_file
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
@@ -153,7 +154,10 @@ def read_rows(session: Json) -> list[Json]:
 
 def read_sessions(path: Path) -> list[Json]:
     """Read SCOUT's sessions, one JSON a line."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    try:
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    except ValueError as error:
+        raise TactfulError(f"{path}: is not one JSON a line: {error}; name SCOUT's sessions") from error
 
 
 def person_of(session_id: str) -> str:

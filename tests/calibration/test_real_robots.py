@@ -1,6 +1,7 @@
 """What is measured on people with real robots, on invented talks in the layouts of their corpora."""
 
 import csv
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from calibration.real_robots.hospital import write_verdicts
 from calibration.real_robots.outcomes import make_talk
 from calibration.real_robots.scored_exchanges import measure_silences, read_exchanges
 from calibration.real_robots.scout import TimedStretch, join_marks
-from calibration.real_robots.silence_rule import find_flags, find_silences
+from calibration.real_robots.silence_rule import find_flags, find_silences, score_rules
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
 from calibration.talk_verdicts.talk_file import read_talks
+from norm_core.runtime.errors import TactfulError
 
 # By, seconds, words and relation.
 ROWS = (
@@ -80,7 +82,7 @@ def test_two_coders_marks_of_one_row_are_one_label() -> None:
 def run(command: Callable[..., None], *arguments: object) -> Result:
     app = typer.Typer()
     app.command()(command)
-    result = CliRunner().invoke(app, list(map(str, arguments)))
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result
 
@@ -180,3 +182,22 @@ def test_a_silence_in_a_scored_exchange_begins_with_the_end_of_the_words(tmp_pat
     output = run(measure_silences, "--hazumi", tmp_path).output
     assert "long silence: 0.50" in output
     assert "300.0/h silences of 4 s, 0.0/h silences of 8 s" in output
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "missing"),
+    [
+        (measure_appropriateness, "--shutter", "has no react-shutter_summary.csv"),
+        (measure_silences, "--hazumi", "has no dumpfiles/*.csv"),
+        (write_verdicts, "--mpgt", "has no convo*.txt"),
+        (score_rules, "--scout", "is not one JSON a line"),
+    ],
+)
+def test_another_folder_or_file_is_refused_by_what_it_lacks(
+    command: Callable[..., None], option: str, missing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "talk.txt").write_text("hello", "utf-8")
+    source = tmp_path / "talk.txt" if option == "--scout" else tmp_path
+    further = ("--out", tmp_path / "out.jsonl") if option == "--mpgt" else ()
+    with pytest.raises(TactfulError, match=re.escape(missing)):
+        run(command, option, source, *further)
