@@ -2,24 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import MessageError
 from norm_core.records.speech import Speaker
-from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, read_format
+from norm_monitor.senses.microphone.audio_message import decode, read_format
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.session_log.recording import Recording
 
 # The type that Tactful's own microphone uses, with a stamp in its label: 16 kHz, mono, 16 bit.
 _BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
-
-RATE_HZ = 16_000
 
 
 def is_sound(type_name: str) -> bool:
@@ -72,27 +65,6 @@ def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
     return False
 
 
-def read_muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> NDArray[np.int16] | None:
-    """Read the bag's sound at 16 kHz, silenced wherever anyone without consent may speak. None: no sound."""
-    samples = np.zeros(int((until_ns - from_ns) * RATE_HZ // NS_PER_S), np.float32)
-    is_audible = False
-    with BagReader(bag) as reader:
-        topic = next((topic.topic for topic in reader.topics if is_sound(topic.type_name)), None)
-        for message in reader.messages([topic], from_ns - NS_PER_S, until_ns + NS_PER_S) if topic else ():
-            try:
-                chunk = decode(reader.decode(message), PcmFormat())
-            except SoundError:
-                continue
-            is_audible = True
-            _add_chunk(samples, chunk, (chunk.stamp_ns or message.stamp_ns) - from_ns)
-    if not is_audible:
-        return None
-    mask = np.zeros(len(samples), np.float32)
-    for start_ns, end_ns in find_audible_spans(recording, from_ns, until_ns):
-        mask[(start_ns - from_ns) * RATE_HZ // NS_PER_S : (end_ns - from_ns) * RATE_HZ // NS_PER_S] = 1
-    return np.asarray(np.clip(samples * mask, -1, 1) * 32767, np.int16)
-
-
 def find_audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
     """Find the spans where the robot or consenting participants speak alone. Unlabelled voices count as others."""
     people = recording.info.participants
@@ -110,17 +82,6 @@ def find_audible_spans(recording: Recording, from_ns: int, until_ns: int) -> lis
         halves = (((start, min(end, other_start)), (max(start, other_end), end)) for start, end in spans)
         spans = [(start, end) for half in halves for start, end in half if start < end]
     return _join_spans(spans)
-
-
-def _add_chunk(samples: NDArray[np.float32], chunk: SoundChunk, offset_ns: int) -> None:
-    """Write a chunk into samples at RATE_HZ, from `offset_ns` after their start."""
-    mono = chunk.samples.mean(axis=1)
-    length = max(1, round(len(mono) * RATE_HZ / chunk.rate_hz))
-    mono = np.interp(np.linspace(0, len(mono) - 1, length), np.arange(len(mono)), mono).astype(np.float32)
-    index = offset_ns * RATE_HZ // NS_PER_S
-    begin = max(0, index)
-    part = mono[max(0, -index) :][: max(0, len(samples) - begin)]
-    samples[begin : begin + len(part)] = part
 
 
 def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:

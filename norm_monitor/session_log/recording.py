@@ -21,14 +21,12 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, RobotVoice
 from norm_monitor.session_log.reader import LogError, is_log, read_sound
 from norm_monitor.session_log.schema import (
-    CONSENSUS,
     FRAME_TYPES,
     BagRef,
     Coding,
     Consent,
     Entry,
     Label,
-    LabelRemoval,
     Recovered,
     Review,
     SessionInfo,
@@ -141,8 +139,7 @@ T = TypeVar("T")
 class Recording:
     """A session, with its flags and labels in their final state. Withdrawn flags and removed labels are left out.
 
-    `head` is the hash of the log or bag. `drafts` are labels of unfinished codings in the page. `missing` explains why
-    no figure may count the session.
+    `head` is the hash of the log or bag. `missing` explains why no figure may count the session.
     """
 
     info: SessionInfo
@@ -157,8 +154,6 @@ class Recording:
     presences: tuple[Presence, ...] = ()
     reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
-    drafts: tuple[Label, ...] = ()
-    removals: tuple[LabelRemoval, ...] = ()
     codings: tuple[Coding, ...] = ()
     views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: number of the cue behind each fact
     notes: tuple[str, ...] = ()  # for readers of an export
@@ -173,7 +168,7 @@ class Recording:
     def coders(self) -> frozenset[str]:
         """The coders of the session: those with labels, and those who stated that there is nothing to label."""
         without_labels = {coding.coder for coding in self.codings if not coding.labels}
-        return frozenset({label.coder for label in self.labels} | without_labels) - {CONSENSUS}
+        return frozenset({label.coder for label in self.labels} | without_labels)
 
 
 def open_recording(path: Path) -> Recording:
@@ -282,8 +277,6 @@ def _build_recording(info: SessionInfo, path: Path, head: str, records: list[Any
     reviews = {(review.event_id, review.coder): review for review in _select(records, Review)}
     latest_codings = {coding.coder: coding for coding in _select(records, Coding)}
     codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
-    labels, removals = _select_current_labels(records)
-    are_drafts = [label.label_id != "" and label.coder not in {*codings, CONSENSUS} for label in labels]
     utterances = {u.utterance_id: u for u in _select(records, Utterance) if u.final}
     times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
@@ -307,23 +300,11 @@ def _build_recording(info: SessionInfo, path: Path, head: str, records: list[Any
         robot_speech=tuple(sorted(_select(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
         presences=tuple(sorted(_select(records, Presence), key=lambda presence: presence.stamp_ns)),
         reviews=tuple(reviews.values()),
-        labels=tuple(label for label, is_draft in zip(labels, are_drafts, strict=True) if not is_draft),
-        drafts=tuple(label for label, is_draft in zip(labels, are_drafts, strict=True) if is_draft),
-        removals=removals,
+        labels=tuple(_select(records, Label)),
         codings=tuple(codings.values()),
         views=_number_all_views(_select(records, SocialFlag)),
         notes=notes,
     )
-
-
-def _select_current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval, ...]]:
-    """Select the latest version of each label, in the order of the first versions, and the removals in force."""
-    latest: dict[object, Label | LabelRemoval] = {}
-    for index, entry in enumerate(records):
-        if isinstance(entry, Label | LabelRemoval):
-            latest[(entry.coder, entry.label_id) if entry.label_id else index] = entry
-    current = list(latest.values())
-    return _select(current, Label), tuple(_select(current, LabelRemoval))
 
 
 def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:

@@ -15,11 +15,11 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
 # The version of the log's format.
-SCHEMA = 5
+SCHEMA = 6
 
 # The coder of the monitor's own labels; other coders have pseudonyms.
 MONITOR = "monitor"
-# The coder of what coders agreed on together. Agreement leaves it out.
+# The coder of what coders agreed on together, in a file of theirs. Agreement leaves it out.
 CONSENSUS = "consensus"
 
 # A number of seconds in a media option.
@@ -92,24 +92,8 @@ class Review:
 
 
 @record
-class Opinion:
-    """One coder's label of an event before the coders agreed on it."""
-
-    coder: str
-    start_ns: int
-    end_ns: int
-    polarity: Polarity
-    attribute: Attribute
-    code: str = ""
-    severity: Severity | None = None
-
-
-@record
 class Label:
-    """One interval with one attribute, from a coder or the monitor. An interval of no length is an instant.
-
-    Readers use the latest label of each coder and `label_id`, and all labels without an id; the disk keeps all.
-    """
+    """One interval with one attribute, from a coder or the monitor. An interval of no length is an instant."""
 
     start_ns: int
     end_ns: int
@@ -121,9 +105,6 @@ class Label:
     probability: float | None = None
     event_id: str = ""
     comment: str = ""
-    label_id: str = ""
-    editor: str = ""  # who wrote a consensus label
-    opinions: tuple[Opinion, ...] = ()  # of a consensus label: what each coder had labelled
 
     def __post_init__(self) -> None:
         """Raises ValueError if it ends before it begins."""
@@ -131,21 +112,6 @@ class Label:
             raise ValueError(
                 f"a label ends at {self.end_ns} ns, before it begins at {self.start_ns} ns: correct one of the times"
             )
-
-
-@record
-class LabelRemoval:
-    """The removal of a label. By the consensus: the coders agreed that these opinions are not about an event."""
-
-    coder: str
-    label_id: str
-    editor: str = ""
-    opinions: tuple[Opinion, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raises ValueError without a label."""
-        if not (self.coder and self.label_id):
-            raise ValueError("a removal needs a coder and the id of a label")
 
 
 @record
@@ -221,7 +187,6 @@ class Kind(StrEnum):
     PRESENCE = "presence"
     REVIEW = "review"
     LABEL = "label"
-    LABEL_REMOVAL = "label_removal"
     CODING = "coding"
     TOMBSTONE = "tombstone"
     RECOVERED = "recovered"
@@ -235,13 +200,13 @@ FRAME_TYPES = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
 
 # The kinds of entries that may follow the end of a recording.
 KINDS_AFTER_END = {
-    Kind.REVIEW, Kind.LABEL, Kind.LABEL_REMOVAL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,
+    Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,
 }  # fmt: skip
 
 # The record types, in the order of the kinds.
 _TYPES: tuple[type, ...] = (
-    SessionInfo, SocialFlag, Decision, Utterance, RobotSpeech, Presence, Review, Label, LabelRemoval, Coding, Tombstone,
-    Recovered, Closed, BagRef, Withdrawal,
+    SessionInfo, SocialFlag, Decision, Utterance, RobotSpeech, Presence, Review, Label, Coding, Tombstone, Recovered,
+    Closed, BagRef, Withdrawal,
 )  # fmt: skip
 RECORDS = dict(zip(Kind, _TYPES, strict=True))
 KINDS = {cls: kind for kind, cls in RECORDS.items()}

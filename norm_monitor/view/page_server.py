@@ -6,7 +6,7 @@ import html
 import json
 import secrets
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,9 +34,7 @@ class PageRequest(NamedTuple):
     method: str
     path: str
     query: Mapping[str, str]
-    token: str
     body: bytes = b""
-    byte_range: str = ""
 
 
 class PageReply(NamedTuple):
@@ -45,7 +43,6 @@ class PageReply(NamedTuple):
     data: bytes
     kind: str
     status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = {}
 
 
 def make_text_reply(status: HTTPStatus, text: str) -> PageReply:
@@ -79,29 +76,24 @@ def parse_number(text: str) -> int | None:
 
 
 class PageServer:
-    """An HTTP server with tokens. Pages and media take them from their address, everything else from a header."""
+    """An HTTP server with a token. The page takes it from its address, everything else from a header."""
 
     def __init__(
         self,
-        tokens: Collection[str],
+        token: str,
         answer: Callable[[PageRequest], PageReply],
         *,
         link_from: str,
         host: str = "127.0.0.1",
         port: int = 0,
         request_s: float = MAX_REQUEST_S,
-        media: Collection[str] = (),
     ) -> None:
-        """Listen. `link_from` names the command that prints the link. `media` are paths of media, which send no header.
-
-        Raises TactfulError for an address in use.
-        """
+        """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use."""
         self.host = host
         self.request_s = request_s
-        self.linked = {"/", *media}
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
-        self._tokens = tuple(token.encode() for token in tokens)
+        self._token = token
         try:
             self._server = ThreadingHTTPServer((host, port), type("Handler", (_Handler,), {"page_server": self}))
         except OSError as error:
@@ -110,9 +102,10 @@ class PageServer:
             ) from error
         self.port = self._server.server_address[1]
 
-    def url(self, token: str) -> str:
-        """Return the address of the page for the holder of a token."""
-        return f"http://{self.host}:{self.port}/?token={token}"
+    @property
+    def url(self) -> str:
+        """The address of the page for the holder of the token."""
+        return f"http://{self.host}:{self.port}/?token={self._token}"
 
     def serve(self) -> None:
         """Serve until another thread calls close, or the process is interrupted."""
@@ -124,8 +117,8 @@ class PageServer:
         self._server.server_close()
 
     def is_token(self, token: str) -> bool:
-        """Whether this is a token of the server."""
-        return any(secrets.compare_digest(token.encode("utf-8", "replace"), link_token) for link_token in self._tokens)
+        """Whether this is the token of the server."""
+        return secrets.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
 
     def is_own_host(self, host: str) -> bool:
         """Whether a Host header is ours. This blocks DNS rebinding by other pages."""
@@ -206,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def _token(self) -> str:
-        if self.address.path in self.page_server.linked:
+        if self.address.path == "/":
             return self._query.get("token", "")
         return self.headers.get(TOKEN_HEADER, "")
 
@@ -219,9 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             return refused
         path = unquote(self.address.path)
         try:
-            return self.page_server.answer(
-                PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
-            )
+            return self.page_server.answer(PageRequest(self.command, path, self._query, body))
         except RecursionError:
             return make_text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
 
@@ -238,7 +229,6 @@ class _Handler(BaseHTTPRequestHandler):
             "X-Content-Type-Options": "nosniff",
             "X-Frame-Options": "DENY",
             "Referrer-Policy": "no-referrer",
-            **reply.headers,
         }.items():
             self.send_header(name, value)
         self.end_headers()

@@ -1,13 +1,9 @@
-"""Stills of a bag or a running graph with the faces blurred, and sound of a bag."""
+"""Stills of a bag or a running graph with the faces blurred."""
 
-import io
-import re
 import threading
-import wave
 from bisect import bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +16,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, decode_pixels, encode_jpeg
-from norm_monitor.privacy.sound import RATE_HZ, is_sound, read_muted_sound
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.session_log.recording import Recording, make_bag_ref
-from norm_monitor.view.page_server import NOT_FOUND, PageReply, make_text_reply
 
 SMALL_WIDTH_PX = 320
 WIDTH_PX = 640
@@ -40,10 +34,6 @@ _MAX_AGE_NS = 2 * NS_PER_S
 LIVE_REACH_NS = 5 * NS_PER_S
 # For the first moment of a bag, a picture may come this much later.
 _MAX_AHEAD_NS = NS_PER_S // 2
-# The largest part of a video in one reply.
-PIECE_BYTES = 2_000_000
-_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
-_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
 
 
 def camera_topic(bag: Path) -> str | None:
@@ -140,52 +130,6 @@ class LiveStills:
             return None
         with self._looking:
             return self._cache.jpeg(latest[0], lambda: latest[2])
-
-
-def make_sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
-    """Make a WAV file in which only the robot and consenting participants are heard. None without sound."""
-    samples = read_muted_sound(recording, bag, from_ns, until_ns)
-    if samples is None:
-        return None
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE_HZ)
-        file.writeframes(samples.tobytes())
-    return buffer.getvalue()
-
-
-def has_sound(bag: Path) -> bool:
-    """Whether a bag has a topic that may hold sound."""
-    with BagReader(bag) as reader:
-        return any(is_sound(topic.type_name) and topic.message_count for topic in reader.topics)
-
-
-def is_playable(video: Path) -> bool:
-    """Whether browsers play a file of this type as it is."""
-    return video.suffix.lower() in _VIDEO_TYPES and video.is_file()
-
-
-def make_video_reply(video: Path, byte_range: str) -> PageReply:
-    """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
-    try:
-        size = video.stat().st_size
-        range_match = _RANGE.fullmatch(byte_range or "bytes=0-")
-        first = int(range_match[1]) if range_match else size
-        if first >= size:
-            refusal = make_text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
-            return refusal._replace(headers={"Content-Range": f"bytes */{size}"})
-        last = min(
-            int(range_match[2]) if range_match and range_match[2] else size - 1, size - 1, first + PIECE_BYTES - 1
-        )
-        with video.open("rb") as file:
-            file.seek(first)
-            data = file.read(max(0, last - first + 1))
-    except OSError:
-        return NOT_FOUND
-    headers = {"Content-Range": f"bytes {first}-{first + len(data) - 1}/{size}", "Accept-Ranges": "bytes"}
-    return PageReply(data, _VIDEO_TYPES[video.suffix.lower()], HTTPStatus.PARTIAL_CONTENT, headers)
 
 
 class OtherBagError(TactfulError, ValueError):

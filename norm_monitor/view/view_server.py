@@ -78,9 +78,8 @@ class ViewServer:
         self._is_live = is_live
         self._controls = controls
         self._token = make_token()
-        self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
-        self.url = self._server.url(self._token)
-        self.port, self.serve = self._server.port, self._server.serve
+        self._server = PageServer(self._token, self._answer, link_from="tactful view", host=host, port=port)
+        self.url, self.port, self.serve = self._server.url, self._server.port, self._server.serve
 
     def close(self) -> None:
         """Stop serving."""

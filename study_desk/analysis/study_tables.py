@@ -88,7 +88,7 @@ def tabulate_study(study: Study, coder: str = "") -> StudyTables:
         elif analysed_by not in labels_by_coder:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
         elif analysed_by == CONSENSUS:
-            remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
+            remarks.append(f"session {name}: counts by its consensus")
         common: Row = {
             "study": file.study,
             "session": name,

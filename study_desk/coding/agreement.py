@@ -55,9 +55,7 @@ def measure_agreement(
     coders = sorted({coder for session in sessions for coder in session.labels})
     humans = [coder for coder in coders if coder != MONITOR]
     if not humans:
-        raise AgreementError(
-            "there is no human coder to agree with: import labels (study import), or code in the page (study code)"
-        )
+        raise AgreementError("there is no human coder to agree with: import labels with study import")
     uncoded = [session.name for session in sessions if not session.labels.keys() - {MONITOR}]
     sessions = [session for session in sessions if session.name not in uncoded]
     settings = AgreementSettings(resamples=resamples, seed=seed)

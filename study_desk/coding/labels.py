@@ -1,16 +1,14 @@
 """The labels of a session by coder, and the events of coders matched by onset."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
 
 from norm_core.records.flag import Attribute, Polarity
-from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.session_log.labels import make_monitor_labels, sort_labels
 from norm_monitor.session_log.recording import Recording
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label, Opinion
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from scoring.agreement_coefficients import Tally
 from scoring.event_matching import Matches, match_events
 
@@ -18,8 +16,6 @@ ALL = "all"
 # The categories of a frame.
 YES = "yes"
 NO = "no"
-# How far apart the onsets of two coders may be for one event in the coding page.
-_TOLERANCE_NS = NS_PER_S
 
 
 @record
@@ -45,7 +41,7 @@ def collect_by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     labels: dict[str, list[Label]] = {MONITOR: list(make_monitor_labels(recording))}
     labels |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
-        labels.setdefault(label.coder, []).append(label)  # the consensus is not a coder
+        labels[label.coder].append(label)
     return {coder: sort_labels(of_coder) for coder, of_coder in labels.items()}
 
 
@@ -118,54 +114,3 @@ def match_any(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matc
     others = match_events(*onsets_ns, tolerance_ns, in_order=True)
     pairs = [*alike.pairs, *((alike.left_a[i], alike.left_b[j]) for i, j in others.pairs)]
     return Matches.of(pairs, len(a), len(b))
-
-
-@record
-class ComparedEvent:
-    """The opinions of all coders on one event. `label_id` is that of its consensus label, by the opinions."""
-
-    label_id: str
-    opinions: tuple[Opinion, ...]
-    missing: tuple[str, ...]  # coders who have no such event
-
-    @property
-    def is_agreed(self) -> bool:
-        """Whether every coder has it, under the same label."""
-        kinds = {(opinion.polarity, opinion.attribute, opinion.code, opinion.severity) for opinion in self.opinions}
-        return not self.missing and len(kinds) == 1
-
-
-def collect_done_codings(recording: Recording) -> dict[str, tuple[Label, ...]]:
-    """Collect the labels of those who coded the session alone, by coder. Drafts and verdicts are left out."""
-    coders = sorted(recording.coders - {MONITOR})
-    return {coder: sort_labels(label for label in recording.labels if label.coder == coder) for coder in coders}
-
-
-def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent, ...]:
-    """Match the labels of each coder with those of earlier coders by onset, first those with the same meaning."""
-    groups: list[dict[str, Label]] = []
-    for coder, own in labels.items():
-        first = [next(iter(group.values())) for group in groups]
-        matching = match_any(first, own, _TOLERANCE_NS)
-        for group_index, own_index in matching.pairs:
-            groups[group_index][coder] = own[own_index]
-        groups += [{coder: own[own_index]} for own_index in matching.left_b]
-        groups.sort(key=lambda group: next(iter(group.values())).start_ns)
-    return tuple(_compare_group(group, labels) for group in groups)
-
-
-def _compare_group(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
-    opinions = tuple(
-        Opinion(**{column.name: getattr(label, column.name) for column in fields(Opinion)})
-        for _, label in sorted(group.items())
-    )
-    return ComparedEvent(
-        label_id=sha256_of([to_plain(opinion) for opinion in opinions])[:16],
-        opinions=opinions,
-        missing=tuple(coder for coder in coders if coder not in group),
-    )
-
-
-def make_label(opinion: Opinion) -> Label:
-    """Make a label that states an opinion."""
-    return Label(**{column.name: getattr(opinion, column.name) for column in fields(Opinion)})

@@ -31,7 +31,6 @@ from norm_monitor.session_log.schema import (
     Closed,
     Entry,
     Label,
-    LabelRemoval,
     Participant,
     Review,
     SessionInfo,
@@ -102,10 +101,7 @@ def plan_erasure(
 
 
 def _add_versions(entries: list[Entry], seqs: set[int]) -> list[Entry]:
-    """Add every state of the chosen flags, and the reviews and labels of these.
-
-    Of a revised label, add every version: readers take the latest, so an earlier one would count again.
-    """
+    """Add every state of the chosen flags, and the reviews and labels of these."""
     events = {e.record.event_id for e in entries if e.seq in seqs and isinstance(e.record, SocialFlag)}
     seqs = seqs | {
         e.seq for e in entries if isinstance(e.record, SocialFlag | Review | Label) and e.record.event_id in events
@@ -208,10 +204,8 @@ def _collect_ids(participants: Iterable[Participant]) -> set[str]:
 
 
 def _identify_version(record: Any) -> tuple[str, ...] | None:
-    """Return the label, flag or verdict of which this is a version: readers take the latest."""
+    """Return the flag or verdict of which this is a version: readers take the latest."""
     match record:
-        case Label() | LabelRemoval() if record.label_id:
-            return "label", record.coder, record.label_id
         case SocialFlag():
             return "flag", record.event_id
         case Review():
@@ -223,7 +217,7 @@ def _identify_version(record: Any) -> tuple[str, ...] | None:
 def _copy_changed(entries: Iterable[Entry], changes: Mapping[int, Any]) -> tuple[Entry, ...]:
     """Copy changed entries, unless an interrupted run has added the copy, and seal a sealed log again.
 
-    An older version of a label or flag is not copied: readers would take its copy for the latest.
+    An older state of a flag is not copied: readers would take its copy for the latest.
     """
     entries = list(entries)
     records = [e.record for e in entries]

@@ -13,7 +13,7 @@ from norm_core.runtime.time import Clock
 from norm_monitor.session_log.reader import LogError, is_log
 from norm_monitor.session_log.recording import Recording, open_recording
 from norm_monitor.session_log.redact import Redactor
-from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval
+from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Coding, Label
 from norm_monitor.session_log.study_file import HSRI, Code
 from norm_monitor.session_log.study_folder import Study, StudyError, study_of
 from norm_monitor.session_log.writer import LogWriteError, StudyLog
@@ -142,9 +142,10 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
 
 def _check_coders(study: Study, session: str, addition: Addition) -> None:
     """Refuse coders whom study.yaml lacks, or to whom it does not assign the session."""
-    study.check_known("coder", addition.coders, study.file.coders)
+    coders = [coder for coder in addition.coders if coder != CONSENSUS]
+    study.check_known("coder", coders, study.file.coders)
     assigned = study.file.sessions[session].coders
-    if assigned and (others := sorted({*addition.coders} - {*assigned})):
+    if assigned and (others := sorted({*coders} - {*assigned})):
         raise StudyError(
             f"{addition.file or addition.log}: {session} is assigned to {', '.join(assigned)}, not to "
             f"{', '.join(others)}, so nothing is imported: correct the file's name, give the --coder whose work it is, "
@@ -183,8 +184,8 @@ def _make_addition(
     for _ in range(2):  # A name that a later comment introduces goes from the earlier ones too.
         labels = tuple(options.redactor.clean(label) for label in labels)
     coders = {label.coder for label in labels}
-    if file and (reserved := coders & {MONITOR, CONSENSUS}):
-        raise FormError(f"{file}: {reserved.pop()} is not a coder; give the coder of these labels with --coder")
+    if MONITOR in coders:
+        raise FormError(f"{file}: {MONITOR} is not a coder; give the coder of these labels with --coder")
     if options.complete and not labels:
         if not options.coder:
             raise FormError(f"{log}: the coding names no coder; give --coder")
@@ -249,9 +250,9 @@ def _find_session(study: Study, file: Path, part: FormPart) -> str:
 
 def _choose_coder(study: Study, file: Path, part: FormPart, stated: str) -> str:
     """Choose the coder: the one stated, of the part, or in the file's name. Empty: as in each row."""
-    if stated and part.coder and stated != part.coder:
+    if part.coder and stated not in {"", CONSENSUS, part.coder}:
         raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {stated}")
-    return stated or part.coder or _find_name(file, study.file.coders)
+    return stated or part.coder or _find_name(file, (*study.file.coders, CONSENSUS))
 
 
 def _find_name(file: Path, names: Iterable[str]) -> str:
@@ -276,12 +277,11 @@ def _check_coded_once(read_parts: Iterable[_ReadPart]) -> dict[tuple[str, str], 
 
 @record
 class Retraction:
-    """A coding that was taken back. `consensus` counts the decisions that hold an opinion of the coder."""
+    """A coding that was taken back."""
 
     session: str
     coder: str
     labels: int
-    consensus: int
     head: str
 
 
@@ -295,12 +295,9 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
         )
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
-    versions: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
-    decisions = [version for version in versions if version.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,
         labels=sum(label.coder == coder for label in recording.labels),
-        consensus=sum(any(opinion.coder == coder for opinion in decision.opinions) for decision in decisions),
         head=writer.head,
     )

@@ -15,7 +15,7 @@ from norm_monitor.session_log.recording import (
     is_emptied,
     load_log,
 )
-from norm_monitor.session_log.schema import Consent, SessionInfo, Tombstone, Withdrawal, parse_media
+from norm_monitor.session_log.schema import CONSENSUS, Consent, SessionInfo, Tombstone, Withdrawal, parse_media
 from norm_monitor.session_log.study_file import PlannedSession
 from norm_monitor.session_log.study_folder import Study
 from study_desk.study.outputs import list_left_files
@@ -107,7 +107,7 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
                 f"its {count_of(retention.days, 'day')} of retention ended: "
                 f"run {PROGRAM} study withdraw {study.folder} --expired"
             )
-    if strangers := sorted(coders - {*study.file.coders}):
+    if strangers := sorted(coders - {*study.file.coders, CONSENSUS}):
         problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")
     emptied = contents is not None and is_emptied(contents.entries)
     if not emptied and not _is_erasure_due(study, session):
@@ -117,7 +117,7 @@ def _check_session(study: Study, name: str, clock: Clock) -> SessionStatus:
     owed_by = () if is_missing else tuple(coder for coder in study.file.coders_of(name) if coder not in coders)
     hidden = ""
     if owed_by and (reason := study.file.explain_hidden(session.participants)):
-        hidden = f"{reason}, so no pack and no coding page shows it"
+        hidden = f"{reason}, so no pack shows it"
     return SessionStatus(
         name=name,
         condition=session.condition,

@@ -39,7 +39,9 @@ def import_(  # noqa: PLR0917
             help="Coded EAF of ELAN, project of BORIS (boris), or table (csv, tsv).",
         ),
     ] = None,
-    coder: Annotated[str, typer.Option(help="Pseudonym of the coder; default: as in the file.")] = "",
+    coder: Annotated[
+        str, typer.Option(help="Pseudonym of the coder, or consensus for what all agreed on; default: as in the file.")
+    ] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace this coder's labels; the log keeps the earlier ones.")
@@ -98,11 +100,6 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
         return
     labels = count_of(retraction.labels, "label")
     show(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
-    if retraction.consensus:
-        remark(
-            f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
-            "in the coding page"
-        )
 
 
 def _remind_of_names(planned: PlannedImport) -> Iterator[str]:

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.runtime.time import WallClock
-from norm_monitor.session_log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, SESSIONS, make_coded_study, read_rows, study
-from tests.study_session import START_NS, label
+from tests.command_line import tactful
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +75,14 @@ def test_report_keeps_a_changed_script(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_session_counts_by_its_consensus(own_study: Path, tmp_path: Path) -> None:
-    with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
-        log.append(label(5, "consensus", length_s=2), START_NS)
+    """What coders agreed on together is a file as those of coders. Agreement of coders leaves it out."""
+    before = study("agreement", own_study, "--json", "--resamples", "5")
+    agreed = tmp_path / "S1_consensus.csv"
+    agreed.write_text("polarity,attribute,start_s,end_s\nerror,engagement,5,7\n")
+    study("import", own_study, agreed)
+    assert study("agreement", own_study, "--json", "--resamples", "5") == before
+    sessions = json.loads(tactful("study", "status", own_study, "--json").stdout)["sessions"]
+    assert (sessions[0]["coded_by"], sessions[0]["problems"]) == (["C-1", "C-2", "consensus"], [])
     study("report", own_study, "-o", tmp_path / "out")
     errors_by_coder = {
         row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])

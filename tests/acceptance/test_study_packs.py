@@ -183,6 +183,10 @@ def test_packs_are_imported_from_elan_and_boris(own: Path) -> None:
         and {*row["coders"]} == {first, second}
     ]
     assert f1 == pytest.approx(4 / 5)
+    study(
+        "import", own, next(elan.glob(f"*_{shared}_{first}.eaf")), "--coder", "consensus"
+    )  # they agree on the first's
+    assert len(read_labels(own / "sessions" / shared, "consensus")) == 3
 
 
 def test_import_replaces_a_coding_and_the_log_keeps_both(own: Path) -> None:

@@ -43,16 +43,16 @@ from norm_monitor.senses.microphone.audio_message import read_sound_file
 from norm_monitor.senses.microphone.pcm import detect_compression
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.reader import read as read_log
-from norm_monitor.session_log.schema import SessionInfo
+from norm_monitor.session_log.schema import Review
 from norm_monitor.session_log.session_config import WordsPolicy
-from norm_monitor.session_log.writer import StudyLog
+from norm_monitor.view.timeline import SessionTimeline
+from norm_monitor.view.view_server import ViewServer
 from sim_replays.suites.egogapbench import read as read_egogapbench
 from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
 from sim_replays.suites.item_check import name_suite, read_items
 from sim_replays.suites.suite import find_suite, read_json_object
 from sim_replays.suites.videonorms import read as read_videonorms
-from study_desk.coding.coding_server import CodingServer
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
 from tactful_cli.graph_stream import parse_line
@@ -142,17 +142,30 @@ class _Client:
         """Take an answer."""
 
 
+class _Controls:
+    """A monitor that takes every change."""
+
+    def set_sensitivity(self, name: str) -> str:
+        return ""
+
+    def set_muted(self, name: str, *, is_muted: bool) -> str:
+        return ""
+
+    def review(self, review: Review) -> str:
+        return ""
+
+
 @cache
-def _coding_server() -> CodingServer:
-    log = _scratch() / "reviewed"
-    StudyLog.begin(log, SessionInfo(study="s", session="S1"), WallClock()).close()
-    return CodingServer(log, {"good": "Ben"}, WallClock())
+def _view() -> tuple[ViewServer, bytes]:
+    server = ViewServer(SessionTimeline("fuzz", 0), None, controls=_Controls())
+    return server, server.url.rpartition("=")[2].encode()
 
 
 def _http(data: bytes) -> None:
-    """Give a request to the pages of coders."""
-    server = _coding_server()._server._server  # noqa: SLF001 - its handler, without a socket
-    server.RequestHandlerClass(_Client(data), ("127.0.0.1", 1), server)
+    """Give a request to the view, whose token stands where the request has `good`."""
+    view, token = _view()
+    server = view._server._server  # noqa: SLF001 - its handler, without a socket
+    server.RequestHandlerClass(_Client(data.replace(b"good", token)), ("127.0.0.1", 1), server)
 
 
 @cache
@@ -284,9 +297,9 @@ TARGETS: dict[str, Target] = {
         _http,
         (
             b"GET /?token=good HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-            b"POST /done HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 38\r\n\r\n"
-            b'{"event_id":"e","verdict":"confirmed"}',
-            b"GET /labels HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nRange: bytes=0-9\r\n\r\n",
+            b"POST /reviews HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 48\r\n\r\n"
+            b'{"event_id":"e","coder":"A","verdict":"accept"}\n',
+            b"GET /still?at=1 HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\n\r\n",
         ),
     ),
     "mcp": Target(

@@ -67,7 +67,6 @@ def write_table(path: Path, *rows: str) -> Path:
         ("S2,C-1,error,engagement,5,4", "line 3: a label ends at 4 s"),
         ("S2,,error,engagement,3,4", "line 3: names no coder"),
         ("S2,monitor,error,engagement,3,4", "monitor is not a coder"),
-        ("S2,consensus,error,engagement,3,4", "consensus is not a coder"),
     ],
 )
 def test_a_faulty_row_keeps_all_rows_out(study: Study, tmp_path: Path, row: str, problem: str) -> None:

@@ -1,10 +1,6 @@
 """`tactful study` as its user calls it: results, errors and exit codes."""
 
 import json
-import signal
-import subprocess
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,16 +17,13 @@ from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_monitor.session_log.reader import read
 from norm_monitor.session_log.recording import open_recording
 from norm_monitor.session_log.redact import WITHHELD
-from norm_monitor.session_log.schema import LinkedMedia, Participant
 from norm_monitor.session_log.study_folder import init_study
 from norm_monitor.session_log.writer import StudyLog
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import CodedSession
 from study_desk.verbs.agreement import make_agreement_tables
-from study_desk.verbs.coding_page import choose_player_media
 from tactful_cli.main import app
-from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 from tests.study_session import START_NS, label, records, write_log
 
 
@@ -118,25 +111,6 @@ def test_add_takes_flags_as_recorded_or_runs_the_monitor(log: Path, tmp_path: Pa
     anew = open_recording(study.folder / "sessions/watched")
     assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
-
-
-@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
-def test_code_prints_a_link_for_each_coder_and_releases_the_log(
-    own_log: Path, start: Sequence[str], number: int
-) -> None:
-    command = [*start, *TACTFUL, "study", "code", str(own_log), "--coder", "Ana", "--coder", "Bo"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        links = [server.stdout.readline().split() for _ in range(2)]
-        assert [name for name, _ in links] == ["Ana", "Bo"]
-        assert all(link.startswith("http://127.0.0.1:") for _, link in links)
-        assert (
-            "another process writes this log"
-            in tactful("study", "import", str(own_log), "--coder", "Cy", "--complete").stderr
-        )
-        server.send_signal(number)
-        assert server.wait(PATIENCE_S) == 130
-    assert tactful("study", "status", str(own_log)).returncode == 0
 
 
 @pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
@@ -257,15 +231,6 @@ def test_withdraw_lists_and_removes_a_session(tmp_path: Path) -> None:
     write_log(log, session="S1", length_s=40, flags=1)
     assert run("add", study, log).exit_code == 0
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
-
-
-def test_player_media_offset_a_video_and_need_consent(log: Path) -> None:
-    recording = open_recording(log)
-    watched = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P", clips=True),)))
-    media = choose_player_media(watched, None, [LinkedMedia(path="cam2.mp4", offset_s=3.2)])
-    assert (media.video, media.video_offset_ms) == (Path("cam2.mp4"), -3200)
-    hidden = replace(recording, info=replace(recording.info, participants=(Participant(pseudonym="P"),)))
-    assert choose_player_media(hidden, None, [LinkedMedia(path="cam2.mp4")]).video is None
 
 
 def measure_two_coders() -> Agreement:

@@ -1,4 +1,4 @@
-"""The server that the review page and the view share: whom it refuses."""
+"""The server of the view: whom it refuses."""
 
 import socket
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def answer(request: PageRequest) -> PageReply:
 
 @pytest.fixture
 def server() -> Iterator[PageServer]:
-    with serving(PageServer(["good"], answer, link_from="the test", request_s=0.2)) as served:
+    with serving(PageServer("good", answer, link_from="the test", request_s=0.2)) as served:
         yield served
 
 
