@@ -11,7 +11,6 @@ import typer
 
 from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.topic import TopicNames
 from norm_core.engines.talk_reader import open_reader
 from norm_core.health.counters import describe
 from norm_core.models.reader_folder import AUTO
@@ -112,7 +111,6 @@ def _explain_missing_robot(bag: BagReader, senses: BagSenses) -> str:
 
 
 NOTHING_TO_WATCH = f"holds nothing to watch: no speech, sound, camera or people; {PROGRAM} bag info lists its topics"
-NO_SUCH_TOPIC = f"has no topic {{}}, which --map renames; {PROGRAM} bag info lists its topics"
 load_whisper = cache(Whisper)  # several bags share one
 
 
@@ -123,7 +121,6 @@ class FlagOptions:
     topic: str = ""
     robot_topics: tuple[str, ...] = ()
     words_topics: tuple[str, ...] = ()
-    names: TopicNames = TopicNames()
     whisper: WhisperConfig = WhisperConfig()
     fusion: FusionConfig = FusionConfig()
     cues: tuple[str, ...] = ()
@@ -165,7 +162,6 @@ class FlagOptions:
             "robot_topics": list(self.robot_topics),
             **({"robot_offset_ms": self.robot_offset_ms} if self.robot_offset_ms else {}),
             "words_topics": list(self.words_topics),
-            "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),
         }
 
@@ -193,10 +189,9 @@ class SenseOptions:
 
 @record
 class BagRun:
-    """What running the monitor on a bag gave, the topics that the bag holds, and counts for the reader."""
+    """What running the monitor on a bag gave, and counts for the reader."""
 
     result: BagFlags
-    recorded_topics: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
 
 
@@ -215,10 +210,8 @@ class BagWatch:
 
     def __iter__(self) -> Iterator[BagFlags]:
         """Yield the flags of each bag. After an interruption, say how to go on."""
-        recorded_topics: set[str] = set()
         try:
             for run, is_new in self._run_all():
-                recorded_topics.update(run.recorded_topics)
                 self.counts = run.counts
                 if is_new:
                     self._store(run.result)
@@ -231,8 +224,6 @@ class BagWatch:
         finally:
             if self._folder:
                 write_tables(self._folder)
-        for old in self._options.names.find_idle_rules(recorded_topics):
-            complain(f"none of the bags {NO_SUCH_TOPIC.format(old)}")
 
     def _run_all(self) -> Iterator[tuple[BagRun, bool]]:
         """Yield the run of each bag in order, and whether it is new."""
@@ -253,9 +244,9 @@ class BagWatch:
         """Return the stored run of a bag that has not changed since."""
         result = self._stored.get(name)
         if result and not result.problem:
-            with suppress(TactfulError), BagReader(path, self._options.names) as bag:
+            with suppress(TactfulError), BagReader(path) as bag:
                 if result.bag_digest == bag_digest(bag):
-                    return BagRun(result=result, recorded_topics=tuple(bag.recorded_topics))
+                    return BagRun(result=result)
         return None
 
     def _store(self, result: BagFlags) -> None:
@@ -277,17 +268,13 @@ def run_bag(
     raises_errors: bool = False,
 ) -> BagRun:
     """Run the monitor on a bag; `place` stands before its progress. An error is the problem of the bag, or raised."""
-    recorded_topics: tuple[str, ...] = ()
     try:
-        with BagReader(path, options.names) as bag:
-            recorded_topics = tuple(bag.recorded_topics)
-            if raises_errors and (idle := options.names.find_idle_rules(set(recorded_topics))):
-                raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
+        with BagReader(path) as bag:
             return _watch_bag(options, name, bag, place, attend_of)
     except (TactfulError, MessageError) as error:
         if raises_errors:
             raise
-        return BagRun(result=BagFlags(bag=name, problem=str(error)), recorded_topics=recorded_topics)
+        return BagRun(result=BagFlags(bag=name, problem=str(error)))
 
 
 def _watch_bag(
@@ -333,6 +320,5 @@ def _watch_bag(
     )
     return BagRun(
         result=result,
-        recorded_topics=tuple(bag.recorded_topics),
         counts=tuple(describe((*senses.health_log.counters, *monitor.counters))),
     )

@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from norm_core.bags.topic import TopicNames
 from norm_core.engines.openai.batch import BatchAnswers, BatchWriter, read_answers
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
@@ -29,7 +28,7 @@ from tactful_cli.console import complain, err, out, print_json, print_table, sho
 from tactful_cli.flag_cluster import run_bags_on_ray
 from tactful_cli.flag_watch import BagWatch, SenseOptions
 from tactful_cli.talk_summary import TalkSummary
-from tactful_cli.verb_options import RobotOffset, TopicRules, make_app, with_options
+from tactful_cli.verb_options import RobotOffset, make_app, with_options
 
 JUDGE = "judge"  # the model in a batch, where none is named
 
@@ -204,7 +203,6 @@ def flags(
     ],
     *,
     senses: SenseOptions,
-    renamed: TopicRules = None,
     robot_offset_ms: RobotOffset = 0,
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors to accept in order to find more true ones.")
@@ -236,7 +234,6 @@ def flags(
     if judge and ray_address:
         raise TactfulError("--ray: excludes --ask-later and --answers, which take little time; leave one out")
     options = senses.for_flags(
-        names=TopicNames.parse(renamed or ()),
         fusion=FusionConfig(sensitivity=sensitivity),
         cues=tuple(cues or ()),
         robot_offset_ms=robot_offset_ms,

@@ -60,13 +60,6 @@ WordsTopics = Annotated[
     ),
 ]
 
-TopicRules = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", metavar="FROM=TO", help="Read topic FROM as TO; /robot1/=/ reads all topics below. Repeatable."
-    ),
-]
-
 RobotOffset = Annotated[
     int, typer.Option(min=-2000, max=2000, help="Milliseconds to add to the stamps of robot speech.")
 ]

@@ -4,6 +4,5 @@ from .reader import BagMessage as BagMessage
 from .reader import BagReader as BagReader
 from .topic import BagError as BagError
 from .topic import BagTopic as BagTopic
-from .topic import TopicNames as TopicNames
 from .writer import BagWriteError as BagWriteError
 from .writer import BagWriter as BagWriter

@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from norm_core.bags.storage import Listing, StorageFile, list_files, suggest_recovery
-from norm_core.bags.topic import BagError, BagTopic, TopicNames, describe_topic
+from norm_core.bags.topic import BagError, BagTopic, describe_topic
 from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
@@ -29,9 +28,9 @@ class BagMessage:
 class BagReader:
     """An open bag, from a folder or one file; use it in a with statement."""
 
-    def __init__(self, path: Path, names: TopicNames | None = None) -> None:
-        """Open every file of the bag; `names` renames topics. Raises BagError if a file cannot be read."""
-        self._path, self._names = path, names or TopicNames()
+    def __init__(self, path: Path) -> None:
+        """Open every file of the bag. Raises BagError if a file cannot be read."""
+        self._path = path
         self._definitions = Definitions()
         self._files: list[StorageFile] = []
         listing = list_files(path)
@@ -44,10 +43,6 @@ class BagReader:
                     raise BagError(f"{path}: cannot be opened as a bag: {error}") from error
                 stack.callback(storage.close)
                 self._files.append(storage)
-            self.recorded_topics = frozenset(
-                connection.topic for file in self._files for connection in file.connections
-            )
-            self._names.check(sorted(self.recorded_topics))
             self._topics = self._merge_topics(listing)
             self._check_counts(listing)
             self._stack = stack.pop_all()
@@ -83,14 +78,12 @@ class BagReader:
         )
         read_count = 0
         for file in self._files:
-            names = {connection.topic: self._names.rename(connection.topic) for connection in file.connections}
             connections = [
-                connection for connection in file.connections if topics is None or names[connection.topic] in topics
+                connection for connection in file.connections if topics is None or connection.topic in topics
             ]
             try:
                 for connection, stamp_ns, data in file.messages(connections, start_ns, stop_ns):
-                    topic_name = names[connection.topic]
-                    yield BagMessage(topic=topic_name, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
+                    yield BagMessage(topic=connection.topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
                     read_count += 1
             except BagError as error:
                 raise BagError(
@@ -150,7 +143,6 @@ class BagReader:
         for file in self._files:
             for connection in file.connections:
                 topic = describe_topic(connection, listing.digests.get(connection.topic, ""))
-                topic = replace(topic, topic=self._names.rename(topic.topic))
                 merged[topic.key] = merged[topic.key].with_messages_of(topic) if topic.key in merged else topic
         return merged
 
@@ -159,7 +151,7 @@ class BagReader:
         counts: dict[str, int] = {}
         for topic in self._topics.values():
             counts[topic.topic] = counts.get(topic.topic, 0) + topic.message_count
-        stated_counts = {self._names.rename(name): count for name, count in listing.promised.items()}
+        stated_counts = listing.promised
         short_topics = [name for name, count in stated_counts.items() if counts.get(name, 0) < count]
         if short_topics:
             promised_count = sum(stated_counts[topic] for topic in short_topics)

@@ -1,6 +1,5 @@
-"""A topic of a bag, and rules that rename topics."""
+"""A topic of a bag."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -90,48 +89,3 @@ def _parse_qos_text(text: str) -> tuple[Qos, ...]:
         return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
     except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
         return ()
-
-
-@record
-class TopicNames:
-    """Pairs of an old and a new name. An old name that ends in / covers all topics below it."""
-
-    pairs: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def parse(cls, rules: Iterable[str]) -> "TopicNames":
-        """Parse rules such as /mic=/audio and /robot1/=/. Raises BagError."""
-        pairs = []
-        for rule in rules:
-            old, _, new = rule.partition("=")
-            if not (old.startswith("/") and new.startswith("/") and old.endswith("/") == new.endswith("/")):
-                raise BagError(
-                    f"{rule}: does not rename a topic; write FROM=TO with full names, such as /mic=/audio or /robot1/=/"
-                )
-            pairs.append((old, new))
-        return cls(pairs=tuple(pairs))
-
-    def find_rule(self, topic: str) -> tuple[str, str] | None:
-        """Return the pair that applies to a topic: the one with the longest old name."""
-        matches = (
-            pair for pair in self.pairs if topic == pair[0] or (pair[0].endswith("/") and topic.startswith(pair[0]))
-        )
-        return max(matches, key=lambda pair: len(pair[0]), default=None)
-
-    def find_idle_rules(self, topics: Iterable[str]) -> list[str]:
-        """List the old names of the rules that apply to none of the topics."""
-        rules = {self.find_rule(topic) for topic in topics}
-        return [pair[0] for pair in self.pairs if pair not in rules]
-
-    def rename(self, topic: str) -> str:
-        """Return the new name of a topic."""
-        rule = self.find_rule(topic)
-        return rule[1] + topic.removeprefix(rule[0]) if rule else topic
-
-    def check(self, topics: Iterable[str]) -> None:
-        """Check that no two topics of a bag get the same name. Raises BagError."""
-        by_name: dict[str, str] = {}
-        for topic in topics:
-            other = by_name.setdefault(self.rename(topic), topic)
-            if other != topic:
-                raise BagError(f"{topic} and {other} would both be read as {self.rename(topic)}; choose another name")

@@ -41,7 +41,7 @@ _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
 # The records on which the monitor decides.
 MONITORED = Frame | Utterance | RobotSpeech | Presence
-# The list of people that the robot tracks (REP-155).
+# How the topic of the people whom the robot tracks ends (REP-155), below the namespace of the robot, if it has one.
 PERSONS = "/humans/persons/tracked"
 # The transforms of moving and of fixed frames.
 TRANSFORMS = "/tf"
@@ -170,13 +170,16 @@ class BagSenses:
         self._camera_topic = "" if self._find_topics(Presence) else camera_topic
         finder = self._load_finder() if self._camera_topic else None
         self._eyes = Eyes(camera_topic, self.health_log, finder=finder)
-        self._people = PeopleAdapter(PeopleConfig(), PERSONS)
-        tracked = PERSONS in self._types and not self._find_topics(Presence)
-        self._people_topics = {
-            name
-            for name in self._types
-            if tracked and (name in {PERSONS, TRANSFORMS, STATIC_TRANSFORMS} or _ANCHOR.fullmatch(name))
-        }
+        tracked = (
+            "" if self._find_topics(Presence) else next((name for name in self._types if name.endswith(PERSONS)), "")
+        )
+        self._people = PeopleAdapter(PeopleConfig(), tracked)
+        self._namespace = tracked.removesuffix(PERSONS)
+        self._people_topics = {name for name in self._types if tracked and self._is_about_people(name)}
+
+    def _is_about_people(self, topic: str) -> bool:
+        name = topic.removeprefix(self._namespace)
+        return name in {PERSONS, TRANSFORMS, STATIC_TRANSFORMS} or bool(_ANCHOR.fullmatch(name))
 
     def _load_finder(self) -> FaceFinder | None:
         try:
@@ -279,12 +282,13 @@ class BagSenses:
 
     def _track_people(self, stored: BagMessage) -> list[Presence]:
         message = self._bag.decode(stored)
-        if stored.topic == PERSONS:
+        name = stored.topic.removeprefix(self._namespace)
+        if name == PERSONS:
             return self._people.ids(message, stored.stamp_ns)
-        if anchored := _ANCHOR.fullmatch(stored.topic):
+        if anchored := _ANCHOR.fullmatch(name):
             self._people.anchor(anchored.group(1), message)
             return []
-        return self._people.transforms(message, static=stored.topic == STATIC_TRANSFORMS)
+        return self._people.transforms(message, static=name == STATIC_TRANSFORMS)
 
     def _find_topics(self, type_: type[Any]) -> list[str]:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]

@@ -50,7 +50,7 @@ def policy_of(bag: Path) -> WordsPolicy:
 def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> None:
     """Run the monitor on a bag, as `tactful flags` does."""
     try:
-        with BagReader(bag, options.names) as reader:
+        with BagReader(bag) as reader:
             senses, clock = options.senses(reader, str(bag)), ReplayClock()
             monitor = make_replay_monitor(senses.sources, clock)
             for _, taken in feed_monitor(senses.records(), monitor, clock):

@@ -125,12 +125,6 @@ def test_an_offset_moves_robot_speech(strings_bag: Path, by_strings: Flags) -> N
     assert 200_000_000 in {onset_ns - onsets_ns.get(cue_id, onset_ns) for cue_id, _, onset_ns in moved}
 
 
-@pytest.mark.parametrize("rule", ["/robot_says=/ari_1/say/robot_says", "/=/ari_1/say/"])
-def test_a_topic_can_be_read_by_another_name(strings_bag: Path, by_strings: Flags, rule: str) -> None:
-    mapped = flags(strings_bag, "--map", rule, "--robot-topic", "/ari_1/say/robot_says")
-    assert found(mapped) == found(by_strings)
-
-
 def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, by_strings: Flags) -> None:
     by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNIZER)
     assert found(by_texts) == found(by_strings)
