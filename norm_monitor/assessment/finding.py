@@ -6,11 +6,6 @@ from norm_monitor.assessment.unit import Unit
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences
 
-# The measure of a cue that must not exceed its threshold; every other measure must reach it.
-MAX_MEASURES = {
-    "too_near": "distance",
-    "wrong_name": "names used that were given",
-}
 _INNER_MARKS = str.maketrans("“”", "‘’")
 _MAX_QUOTED_WORDS = 12
 

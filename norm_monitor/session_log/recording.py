@@ -1,10 +1,9 @@
 """One session from a log or a bag: the input of exports, agreement and report."""
 
 import hashlib
-import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +27,6 @@ from norm_monitor.session_log.schema import (
     Entry,
     Label,
     Recovered,
-    Review,
     SessionInfo,
     Tombstone,
     Withdrawal,
@@ -152,10 +150,8 @@ class Recording:
     utterances: tuple[Utterance, ...] = ()
     robot_speech: tuple[RobotSpeech, ...] = ()
     presences: tuple[Presence, ...] = ()
-    reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
     codings: tuple[Coding, ...] = ()
-    views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: number of the cue behind each fact
     notes: tuple[str, ...] = ()  # for readers of an export
     missing: str = ""
 
@@ -254,12 +250,6 @@ def load_bag(path: Path) -> Recording:
     return _build_recording(info, path, reference.sha256, records, tuple(notes))
 
 
-def make_output_path(recording: Recording, ending: str) -> Path:
-    """Return the default path of an output: beside its source, safe for any session name."""
-    name = re.sub(r"[^\w .-]", "_", recording.info.session).lstrip(".") or "session"
-    return recording.source.resolve().parent / f"{name}{ending}"
-
-
 def make_bag_ref(path: Path, offset_ns: int) -> BagRef:
     """Return the name, hash and offset of a bag. The hash covers its files in order of their names."""
     digest = hashlib.sha256()
@@ -274,7 +264,6 @@ def _build_recording(info: SessionInfo, path: Path, head: str, records: list[Any
     records = drop_superseded_labels(records)
     last_states = {flag.event_id: flag for flag in _select(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last_states.items() if flag.state is not FlagState.WITHDRAWN}
-    reviews = {(review.event_id, review.coder): review for review in _select(records, Review)}
     latest_codings = {coding.coder: coding for coding in _select(records, Coding)}
     codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
     utterances = {u.utterance_id: u for u in _select(records, Utterance) if u.final}
@@ -299,27 +288,10 @@ def _build_recording(info: SessionInfo, path: Path, head: str, records: list[Any
         utterances=tuple(sorted(utterances.values(), key=lambda u: (u.start_ns, u.utterance_id))),
         robot_speech=tuple(sorted(_select(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
         presences=tuple(sorted(_select(records, Presence), key=lambda presence: presence.stamp_ns)),
-        reviews=tuple(reviews.values()),
         labels=tuple(_select(records, Label)),
         codings=tuple(codings.values()),
-        views=_number_all_views(_select(records, SocialFlag)),
         notes=notes,
     )
-
-
-def number_views(numbers: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:
-    """Number the cue behind each fact of an event's next state; `numbers` holds those of the states before.
-
-    Several cues may support one event. Facts that appear in one state under a new measure belong to one cue.
-    """
-    next_number = max(numbers.values(), default=-1) + 1
-    return tuple(numbers.setdefault((fact.measure, fact.threshold), next_number) for fact in flag.evidence)
-
-
-def _number_all_views(states: list[SocialFlag]) -> dict[str, tuple[int, ...]]:
-    """Number the cues behind the facts of each event, in its last state."""
-    numbers: dict[str, dict[tuple[str, float | None], int]] = {}
-    return {flag.event_id: number_views(numbers.setdefault(flag.event_id, {}), flag) for flag in states}
 
 
 def _select(records: list[Any], cls: type[T]) -> list[T]:

@@ -1,7 +1,6 @@
 """Records as the pages show them: plain JSON, with times in milliseconds from the session's start."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from norm_core.records.decision import Decision, Veto
@@ -54,8 +53,8 @@ def make_speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) 
     }
 
 
-def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
-    """Return a flag with its facts. `views` are the numbers of the cues behind them."""
+def make_flag_item(flag: SocialFlag, start_ns: int) -> Item:
+    """Return a flag with its facts."""
     end_ns = max(flag.onset_ns, flag.decision_ns) if flag.offset_ns is None else flag.offset_ns
     provenance: Item = {
         "event": flag.event_id,
@@ -92,9 +91,8 @@ def make_flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Ite
                 "unit": fact.unit,
                 "utterance": fact.utterance_id,
                 "quote": fact.quote,
-                "view": views[index] if index < len(views) else 0,
             }
-            for index, fact in enumerate(flag.evidence)
+            for fact in flag.evidence
         ],
         "provenance": provenance,
     }
@@ -170,13 +168,6 @@ class PresenceTrack:
             }
             changed.append(self._stretch)
         return changed
-
-
-def merge_presences(presences: Sequence[Presence], start_ns: int) -> list[Item]:
-    """Return the stretches of a whole session in which somebody was present."""
-    track = PresenceTrack(start_ns)
-    stretches = {stretch["id"]: stretch for presence in presences for stretch in track.take(presence)}
-    return [stretch for stretch in stretches.values() if stretch["people"]]
 
 
 def _count_people(presence: Presence) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Timer
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -25,7 +24,7 @@ TOKEN_HEADER = "X-Token"
 # The time for a whole request, however slowly its bytes come.
 MAX_REQUEST_S = 10.0
 
-FOLDER = shipped_file("norm_monitor.view", "page")
+_FOLDER = shipped_file("norm_monitor.view", "page")
 
 
 class PageRequest(NamedTuple):
@@ -238,35 +237,29 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing, because a line would contain the token."""
 
 
-def fill_page(  # noqa: PLR0917
-    template: str, styles: Sequence[str], scripts: Sequence[str], title: str, data: Any, folder: Path = FOLDER
-) -> str:
-    """Render a template with its styles, scripts and data, from a folder of its own and the one that all pages share.
-
-    A piece `{{name}}` is one of these values, or the file `name.html` that several templates share.
-    """
-    parts = [_read_text(folder, f"{name}.js") for name in scripts]
+def fill_page(template: str, styles: Sequence[str], scripts: Sequence[str], title: str, data: Any) -> str:
+    """Render a template with its styles, scripts and data in place of `{{name}}`."""
+    parts = [_read_text(f"{name}.js") for name in scripts]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {
         "title": html.escape(title),
-        "style": "\n".join(_read_text(folder, f"{name}.css") for name in styles),
+        "style": "\n".join(_read_text(f"{name}.css") for name in styles),
         # The policy allows only this script, whatever the transcript contains.
         "script_hash": f"'sha256-{script_hash}'",
         "script": script,
         "data": _embed(data),
     }
-    pieces = _read_text(folder, f"{template}.html").split("{{")
+    pieces = _read_text(f"{template}.html").split("{{")
     filled = [pieces[0]]
     for piece in pieces[1:]:  # in one pass, so that no value is read as template text
         name, _, rest = piece.partition("}}")
-        filled += [values[name] if name in values else _read_text(folder, f"{name}.html"), rest]
+        filled += [values[name], rest]
     return "".join(filled)
 
 
-def _read_text(folder: Path, name: str) -> str:
-    own = folder / name
-    return (own if own.is_file() else FOLDER / name).read_text(encoding="utf-8")
+def _read_text(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _embed(value: Any) -> str:

@@ -13,7 +13,6 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import s_to_ns
-from norm_monitor.session_log.recording import number_views
 from norm_monitor.view.page_items import (
     Item,
     PresenceTrack,
@@ -170,7 +169,6 @@ class SessionTimeline:
         self._speech = SpeechTrack()
         self._presence = PresenceTrack(self.start_ns)
         self._health = HealthTrack()
-        self._measures: dict[str, dict[tuple[str, float | None], int]] = {}  # by event
 
     def take(self, record: Any, known_ns: int, *, shift_ns: int = 0) -> None:
         """Add a record that became known at a time. Records that no viewer sees only move the end.
@@ -289,9 +287,8 @@ class SessionTimeline:
         self._changed.notify_all()
 
     def _take_flag(self, flag: SocialFlag, start_ns: int, known_ms: float) -> None:
-        views = number_views(self._measures.setdefault(flag.event_id, {}), flag)
         before = self._kinds["flags"].items.get(flag.event_id, {})
-        item = make_flag_item(flag, start_ns, views)
+        item = make_flag_item(flag, start_ns)
         state = {"at": known_ms, "state": flag.state.value, "probability": item["probability"]}
         item |= {"state": flag.state.value, "known": before.get("known", known_ms)}
         item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
@@ -320,7 +317,3 @@ class SessionTimeline:
         """Drop what ended before the times that the timeline keeps."""
         for kind in self._kinds.values():
             kind.forget(self._from)
-        if len(self._measures) > 2 * len(self._kinds["flags"].items) + 10:
-            self._measures = {
-                event: measures for event, measures in self._measures.items() if event in self._kinds["flags"].items
-            }

@@ -139,5 +139,5 @@ class ViewServer:
             "all_attributes": [attribute.value for attribute in Attribute],
         }
         data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
-        data |= {"at_most": {}, **self._timeline.changes()}
+        data |= self._timeline.changes()
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)

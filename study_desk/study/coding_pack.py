@@ -17,7 +17,7 @@ from norm_monitor.view.pictures import check_bag, explain_hidden_pictures
 from study_desk.coding.forms.boris import BorisObservation, has_length, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
-from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
+from study_desk.study.outputs import PACK, PACK_MEDIA, note_study_output
 
 _README = shipped_text("study_desk.study", "pack_readme.txt")
 
@@ -72,9 +72,9 @@ def write_pack(
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         inside = [path for link in media if (path := Path(link.path)).is_relative_to(folder)]
         files += [eaf, *inside]
-        note_output(study.log_of(name), eaf, PACK)
+        note_study_output(study, eaf, PACK, name)
         for path in inside:
-            note_output(study.log_of(name), path, PACK_MEDIA)
+            note_study_output(study, path, PACK_MEDIA, name)
     if silent := [name for name, recording in owed.items() if not (recording.info.media or make_media)]:
         remarks.append(
             f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there; see --media"

@@ -1,4 +1,4 @@
-"""Remember the packs and reports made from a study's logs, and delete them with what they were made from."""
+"""Remember the packs and analyses made from a study's logs, and delete them with what they were made from."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -7,14 +7,12 @@ from pathlib import Path
 from norm_core.files.atomic_file import write_atomic
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
-from norm_monitor.session_log.recording import Recording, make_output_path
-from norm_monitor.session_log.study_folder import Study, append_line, read_lines, relative_path, study_of
+from norm_monitor.session_log.study_folder import Study, append_line, read_lines, relative_path
 
 # The file in a study's folder with one line for each output.
 OUTPUTS = "outputs.jsonl"
 
 # Kinds of outputs.
-REPORT = "report"
 PACK = "pack"
 PACK_MEDIA = "pack media"
 LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
@@ -43,26 +41,6 @@ class RemovedOutputs:
     deleted: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
-
-
-def choose_report_path(source: Path, recording: Recording) -> Path:
-    """Choose the path of a session's report: among the study's exports, or beside its source."""
-    beside = make_output_path(recording, ".html")
-    membership = study_of(source)
-    if membership is None:
-        return beside
-    folder = membership[0].folder / "exports"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder / beside.name
-
-
-def note_output(source: Path, file: Path, kind: str) -> None:
-    """Remember a file made from a log or a bag, if that is part of a study."""
-    membership = study_of(source)
-    if membership is None or not file.is_file():  # such as /dev/stdout
-        return
-    study, session = membership
-    note_study_output(study, file, kind, session)
 
 
 def note_study_output(study: Study, file: Path, kind: str, session: str = "") -> None:

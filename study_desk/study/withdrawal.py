@@ -20,7 +20,6 @@ from study_desk.study.erase import PlannedErasure, erase, find_runs_to_withhold,
 from study_desk.study.outputs import (
     PACK,
     PACK_MEDIA,
-    REPORT,
     RemovedOutputs,
     list_left_files,
     note_left_files,
@@ -29,7 +28,7 @@ from study_desk.study.outputs import (
 from study_desk.study.retention import expire
 
 # The outputs that hold what a consent allows: none are made for others, and two consents concern every output.
-_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (REPORT,), Consent.PUBLICATION: ()}
+_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (), Consent.PUBLICATION: ()}
 
 
 @record

@@ -29,7 +29,7 @@ def withdraw_(  # noqa: PLR0917
     participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
-    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
+    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips.")] = False,
     publication: Annotated[bool, typer.Option("--publication", help="Note that nobody shares their data.")] = False,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
     keys: Annotated[

@@ -102,7 +102,8 @@ def test_a_foreign_folder_is_refused(folder: Path, tmp_path: Path) -> None:
 
 def test_report_refuses_an_unknown_coder(folder: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study("report", folder, "--coder", "C-9", code=2)
-    assert "--coder is for the report of a study" in study("report", folder / "sessions/S1", "--coder", "C-1", code=2)
+    of_log = study("report", folder / "sessions/S1", code=2)
+    assert "is no folder of a study; name one, or see a session with ./tactful view BAG" in of_log
 
 
 @pytest.fixture

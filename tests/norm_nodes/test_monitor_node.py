@@ -420,7 +420,8 @@ def test_a_killed_monitor_loses_no_flag_that_was_seen_and_no_verdict(
     logged = [entry.record for entry in contents.entries if entry.kind is Kind.FLAG]
     assert all(from_message(SocialFlag, message) in logged for message in seen)
     recording = open_recording(log)
-    assert [(r.event_id, r.coder, r.verdict) for r in recording.reviews] == [(reviewed[0], "r1", Verdict.REJECT)]
+    reviews = [entry.record for entry in contents.entries if entry.kind is Kind.REVIEW]
+    assert [(r.event_id, r.coder, r.verdict) for r in reviews] == [(reviewed[0], "r1", Verdict.REJECT)]
     assert recording.info.participants == (Participant(pseudonym="P-1", person_ids=("u1",)),)
     assert {u.text for u in recording.utterances} >= {"No. Did you not hear what I said?"}
     assert recording.robot_speech

@@ -58,7 +58,7 @@ def test_status_verifies_a_log(own_log: Path) -> None:
     broken = tactful("study", "status", str(own_log))
     assert broken.returncode == 1
     assert "events-000001.jsonl:5: was changed" in broken.stdout
-    refused = tactful("study", "report", str(own_log))
+    refused = tactful("study", "import", str(own_log), "--coder", "C-1", "--complete")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "events-000001.jsonl:5" in refused.stderr
 
@@ -77,7 +77,7 @@ def test_add_recovers_a_damaged_log(own_log: Path, tmp_path: Path) -> None:
     assert f"{own_log}: was damaged, and stays as it is" in remarks
     assert file.read_bytes() == damaged
     assert tactful("study", "status", str(study / "sessions/S07")).returncode == 0
-    ended = tactful("study", "report", str(study / "sessions/S07"))
+    ended = tactful("study", "report", str(study))
     assert ended.returncode == 0
     assert "this log is not whole, and lacks" in " ".join(ended.stderr.split())
 
@@ -115,12 +115,11 @@ def test_add_takes_flags_as_recorded_or_runs_the_monitor(log: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("session", ["S/../../evil", "../evil", ".."])
 def test_a_session_name_cannot_leave_the_folder(tmp_path: Path, session: str) -> None:
-    folder = tmp_path / "a/b/log"
-    write_log(folder, session=session, length_s=30, flags=2)
-    ended = CliRunner().invoke(app, ["study", "report", str(folder)])
-    assert ended.exit_code == 0, ended.output
-    assert Path(ended.stdout.splitlines()[0]).parent == tmp_path / "a/b"
-    assert len(list(tmp_path.rglob("*.html"))) == 1
+    write_log(tmp_path / "log", session=session, length_s=30, flags=2)
+    study = init_study(tmp_path / "study", "library-2026").folder
+    run("participant", study, "P-7K3MX")
+    assert f"sessions.{session}" in read_refusal("add", study, tmp_path / "log")
+    assert (tmp_path / "log/events-000001.jsonl").is_file()
 
 
 def run(*arguments: str | Path) -> Result:
@@ -194,11 +193,12 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
 def test_withdraw_lists_and_removes_a_session(tmp_path: Path) -> None:
     study, log, bag = tmp_path / "library", tmp_path / "log", tmp_path / "library" / "s1.mp4"
     run("init", study, "--name", "library-2026", "--coder", "C-1")
-    run("participant", study, "P-7K3MX")
+    run("participant", study, "P-7K3MX", "--coders")
     for name in ("S1", "S2"):
         write_log(tmp_path / name, session=name, length_s=30, flags=2)
         run("add", study, tmp_path / name)
-        run("report", study / "sessions" / name)
+    assert run("pack", study, study / "pack", "--coder", "C-1").exit_code == 0
+    of_second = next(study.glob("pack/*_S2_*"))
     bag.write_bytes(b"x")
     plan = (study / "study.yaml").read_text()
     (study / "study.yaml").write_text(plan.replace("  S1: {", "  S1: {media: [s1.mp4], "))
@@ -210,7 +210,7 @@ def test_withdraw_lists_and_removes_a_session(tmp_path: Path) -> None:
     for line in (
         "coded by C-1",
         "goes: sessions/S1",
-        "changed since: exports/S1.html",
+        "changed since: pack/",
         "stays: s1.mp4",
     ):
         assert line in asked.stdout
@@ -222,7 +222,7 @@ def test_withdraw_lists_and_removes_a_session(tmp_path: Path) -> None:
     done = run("withdraw", study, "--session", "S1", "--yes", "--reason", "the robot fell")
     assert done.exit_code == 0, done.output
     left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
-    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.html").exists(), bag.exists()) == (
+    assert (left, (study / "sessions/S2").is_dir(), of_second.exists(), bag.exists()) == (
         set(), True, True, True,
     )  # fmt: skip
     ended = " ".join(run("status", study).output.split())
@@ -262,7 +262,6 @@ def test_escapes_in_names_are_printed_as_text(tmp_path: Path) -> None:
     study, coded, log = tmp_path / f"zoo{escape}", tmp_path / f"a{escape}.csv", tmp_path / f"log{escape}"
     coded.write_text("session,polarity,attribute,start_s,end_s\nS1,error,engagement,1,2\n")
     write_log(log, session="S1", length_s=30, flags=2)
-    session = study / "sessions" / "S1"
     for verb, *arguments in (
         ("init", study, "--name", "library-2026", "--coder", "C-1"),
         ("participant", study, "P-7K3MX", "--coders"),
@@ -271,7 +270,6 @@ def test_escapes_in_names_are_printed_as_text(tmp_path: Path) -> None:
         ("import", study, coded, "--coder", "C-1"),
         ("status", study),
         ("agreement", study),
-        ("report", session),
         ("report", study),
         ("withdraw", study, "--session", "S1", "--yes", "--reason", f"the robot fell{escape}"),
         ("status", study),

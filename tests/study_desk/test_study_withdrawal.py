@@ -97,12 +97,8 @@ def find_traces(folder: Path, traces: Sequence[str] = TRACES) -> set[str]:
 @pytest.mark.parametrize("people", [ALONE, PAIR], ids=["alone, without ids", "of two, with ids"])
 def test_withdrawn_words_leave_log_and_exports(tmp_path: Path, people: Sequence[Participant]) -> None:
     study = make_study(tmp_path / "study", people)
-    for verb in (
-        ("report", study / "sessions/S1"),
-        ("pack", study, study / "pack", "--coder", "C-3"),
-    ):
-        assert run(*verb).exit_code == 0
-    assert "exports/S1.html" in find_traces(study)
+    assert run("pack", study, study / "pack", "--coder", "C-3").exit_code == 0
+    assert "pack/1_S1_C-3.eaf" in find_traces(study)
     done = run("withdraw", study, "P-1", "--words")
     assert done.exit_code == 0, done.output
     assert "0 names and 6 runs of words" in done.output
@@ -114,7 +110,8 @@ def test_withdrawn_words_leave_log_and_exports(tmp_path: Path, people: Sequence[
     quotes = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
     assert quotes["robots"] == ("It asked “How can I help you today?”.", GREETING)
     assert {quotes[event_id][0] for event_id in ("long", "short", "mixed")} == {WITHHELD}
-    assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
+    assert len(after.labels) == len(after.decisions) == 1
+    assert sum(isinstance(entry.record, Review) for entry in contents.entries) == 1
 
 
 # P-1's words, and a phrase that the robot has of its own.
@@ -147,14 +144,15 @@ def test_withdrawn_words_leave_other_sessions(tmp_path: Path, what: str) -> None
             log.append(record, START_NS)
         log.close(sealed=True)
     assert run("add", study, tmp_path / "other").exit_code == 0
-    assert run("report", study / "sessions/S2").exit_code == 0
+    assert run("pack", study, study / "pack", "--coder", "C-3").exit_code == 0
+    (packed,) = (study / "pack").glob("*_S2_C-3.eaf")
     (study / "memo.txt").write_text("seen pigeons above the bakery")
     bag = tmp_path / "bag_of_s2"
     bag.mkdir()
     (bag / "bag.mcap").write_bytes(b"sound")
     Study(study).set(("sessions", "S2", "bag"), str(bag))
     (study / "chance.txt").write_text(f"the robot always asks: {PHRASE}")
-    assert {"exports/S2.html", "sessions/S2/events-000001.jsonl"} <= find_traces(study, (PIGEONS,))
+    assert {f"pack/{packed.name}", "sessions/S2/events-000001.jsonl"} <= find_traces(study, (PIGEONS,))
 
     done = run("withdraw", study, "P-1", what, "--json")
     left = {Path(path).name for path in json.loads(done.stdout)["left"]}
@@ -274,7 +272,6 @@ def test_erased_sessions_count_in_no_figure(tmp_path: Path) -> None:
     agreed = json.loads(run("agreement", study, "--resamples", "2", "--json").stdout)
     assert (agreed["sessions"], agreed["minutes"]) == (2, 20)
     assert "session S1: P-1 withdrew everything, so is left out" in agreed["remarks"]
-    assert "P-1 withdrew everything" in run("report", study / "sessions/S1").stderr
 
     assert run("withdraw", study, "P-3", "--everything").exit_code == 0
     assert run("import", study / "sessions/S3", "--coder", "C-1", "--complete").exit_code == 0

@@ -1,13 +1,11 @@
-// The filters of the list: those of the page that it has.
+// The filters of the list.
 function fillFilters(attributes) {
   const choice = (box, pairs, choose) => {
-    if (!byId(box)) return;
     byId(box).replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
     byId(box).addEventListener("change", (event) => { choose(event.target.value); refresh(); });
   };
   choice("attribute", [["", "All"], ...attributes.map((each) => [each, title(each)])], (value) => { state.attribute = value; });
   choice("severity", SEVERITIES.map((each, i) => [i, title(each)]), (value) => { state.severity = Number(value); });
-  choice("reviewed", [["", "All"], ["open", "None"], ["accept", "Accepted"], ["reject", "Rejected"], ["relabel", "Relabelled"]], (value) => { state.reviewed = value; });
   byId("words").addEventListener("input", (event) => { state.words = event.target.value.trim().toLowerCase(); refresh(); });
   for (const chip of document.querySelectorAll(".chip")) {
     chip.addEventListener("click", () => {

@@ -17,9 +17,8 @@ const kindOf = (item) => item.kind === "error" && item.severity ? `${item.severi
 function fillList() {
   const tall = 3.6 * rem;
   rowsBox.style.height = visible.length * tall + "px";
-  const all = document.documentElement.classList.contains("printing");
-  const first = all ? 0 : Math.max(0, Math.floor(list.scrollTop / tall) - 6);
-  const last = all ? visible.length : Math.min(visible.length, Math.ceil((list.scrollTop + list.clientHeight) / tall) + 6);
+  const first = Math.max(0, Math.floor(list.scrollTop / tall) - 6);
+  const last = Math.min(visible.length, Math.ceil((list.scrollTop + list.clientHeight) / tall) + 6);
   const nodes = [];
   for (let i = first; i < last; i++) {
     const item = visible[i], review = state.reviews.get(item.id);

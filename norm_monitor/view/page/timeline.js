@@ -13,9 +13,9 @@ function layout() {
   const lane = (key, name, tall, counted = false) => { lanes.push({ key, name, top, tall: tall * rem, counted }); top += tall * rem; };
   lane("robot", "Robot speech", 1.55);
   lane("user", "User speech", 1.55);
-  if (!data.coder) lane("presence", "People present", 1.7);
-  for (const [key, name] of hooks.lanes()) lane(key, name, 2.15, true);
-  if (!data.coder) lane("decision", "Decisions", 1.6);
+  lane("presence", "People present", 1.7);
+  for (const each of data.attributes) lane(each, title(each), 2.15, true);
+  lane("decision", "Decisions", 1.6);
   height = top + .4 * rem;
   const labels = byId("lanes");
   labels.style.height = height + "px";
@@ -25,7 +25,7 @@ function layout() {
     node.style.top = each.top + "px";
     node.style.height = each.tall + "px";
     if (each.counted) {
-      const of = (kind) => flags.filter((flag) => flag.kind === kind && hooks.lanesOf(flag).includes(each.key)).length;
+      const of = (kind) => flags.filter((flag) => flag.kind === kind && flag.attributes.includes(each.key)).length;
       node.append(make("small", {}, make("b", { class: "e" }, String(of("error"))), " / ", make("b", { class: "c" }, String(of("competence")))));
     }
     return node;
@@ -186,7 +186,7 @@ function drawMiddle(lane, wide) {
 }
 
 function drawItem(item, chosen) {
-  const keys = item.kind === "decision" ? ["decision"] : hooks.lanesOf(item);
+  const keys = item.kind === "decision" ? ["decision"] : item.attributes;
   for (const lane of lanes) {
     if (!keys.includes(lane.key)) continue;
     const x = xOf(item.start), middle = lane.top + lane.tall / 2;

@@ -20,7 +20,7 @@ from norm_monitor.session_log.writer import StudyLog, lock_log
 from study_desk.analysis.study_tables import tabulate_study
 from study_desk.analysis.write_analysis import render_report
 from study_desk.study.add_session import add_log, plan_session, set_consent
-from study_desk.study.outputs import note_output
+from study_desk.study.outputs import note_study_output
 from study_desk.study.status import SessionStatus, check_study
 from study_desk.study.withdrawal import expire_study, withdraw
 from tests.study_session import START_NS, info, write_log
@@ -170,7 +170,7 @@ def test_everything_withdrawn_empties_logs_and_exports(with_session: Study, tmp_
     outside = tmp_path / "outside.csv"
     for file in (*made.values(), outside):
         file.write_text("words")
-        note_output(with_session.log_of("S1"), file, "eaf")
+        note_study_output(with_session, file, "eaf", "S1")
     made["edited.eaf"].write_text("a coder's day")
     done = withdraw(with_session, "P-7K3MX", [Consent.EVERYTHING], CLOCK)
     assert done.outputs.deleted == ("exports/kept.eaf",)
@@ -209,7 +209,7 @@ def test_the_shorter_of_two_retention_times_counts(with_session: Study) -> None:
     study = Study(with_session.folder)
     export = study.folder / "exports/S1.csv"
     export.write_text("x")
-    note_output(study.log_of("S1"), export, "csv")
+    note_study_output(study, export, "csv", "S1")
     early, late = ReplayClock(START_NS + 29 * DAY_NS), ReplayClock(START_NS + 30 * DAY_NS)
     assert expire_study(study, early).entries == {"S1": 0}
     assert "its 30 days of retention ended" in statuses(study, late)["S1"].problems[0]
