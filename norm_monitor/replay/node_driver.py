@@ -89,13 +89,21 @@ def play_to_nodes(
             stack.push(process)
         for process in started:
             process.await_start()
-        names = [name for host in hosts for name in host]
         overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
         lossless = [topic for override in overrides for topic, qos in override.items() if qos == LOSSLESS]
-        options = ["--roomy"] * has_room() + ["--lockstep"] * in_lockstep + ["--lossless", *lossless]
-        player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
-        for line in lines_of(player, domain_id, started):
-            yield NodeOutput(**line)
+        options = ["--rate", str(rate)] + ["--lockstep"] * in_lockstep + ["--lossless", *lossless]
+        yield from play_to_running_nodes(bag, started, domain_id, *options)
+
+
+def play_to_running_nodes(
+    bag: Path, nodes: Sequence[NodeProcess], domain_id: int, *options: str
+) -> Iterator[NodeOutput]:
+    """Play a bag to nodes that run already, with further options of the player; by default in lockstep."""
+    names = [name for process in nodes for name in process.nodes]
+    options = (*["--roomy"] * has_room(), *options)
+    player = [sys.executable, "-m", "norm_bench.lockstep_player", str(bag), *names, *options]
+    for line in lines_of(player, domain_id, nodes):
+        yield NodeOutput(**line)
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:

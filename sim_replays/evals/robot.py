@@ -82,8 +82,7 @@ def _play_item(asked: AskedSample, players: SimpleQueue[Player]) -> tuple[list[R
         with TemporaryDirectory(prefix="tactful-") as folder:
             bag = Path(folder) / "item"
             write_item_bag(bag, asked.asking, [asked.item])
-            query_ids = {query.query_id for query in asked.item.queries}
-            return list(player.play(bag, query_ids)), hash_files(sorted(bag.glob("*.mcap")))
+            return list(player.play(bag)), hash_files(sorted(bag.glob("*.mcap")))
     finally:
         players.put(player)
 

@@ -54,21 +54,13 @@ def write_item_bag(bag: Path, run_config: RunConfig, items: Sequence[RunItem]) -
             start_ns += NS_PER_S
 
 
-def read_episodes(bag: Path) -> Iterator[list[Record]]:
-    """Yield the records of each episode, in the order of the bag."""
+def read_records(bag: Path) -> Iterator[Record]:
+    """Yield the records of the episodes, in the order of the bag."""
     with BagReader(bag) as reader:
         topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
         if QUERIES not in topics:
             raise SuiteError(f"{bag}: holds no queries on {QUERIES}: it is not a bag of a suite; name another bag")
-        episode: list[Record] = []
-        for message in reader.messages(topics):
-            entry = reader.decode(message)
-            if isinstance(entry, Episode) and entry.state is EpisodeEdge.BEGIN and episode:
-                yield episode
-                episode = []
-            episode.append(entry)
-        if episode:
-            yield episode
+        yield from map(reader.decode, reader.messages(topics))
 
 
 def _make_episode(item: RunItem, run_config: RunConfig, start_ns: int) -> Iterator[tuple[str, Record]]:

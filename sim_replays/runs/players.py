@@ -1,11 +1,8 @@
 """Players of item bags: to the selector or the judge, in this process or over DDS."""
 
 import atexit
-import json
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +15,9 @@ from norm_core.records.json_codec import from_plain
 from norm_core.records.record import record
 from norm_core.runtime.time import Clock, WallClock
 from norm_core.streams.recent_records import RecentRecords
-from norm_monitor.replay.node_driver import lines_of
+from norm_monitor.replay.node_driver import ANSWERS, play_to_running_nodes
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
-from sim_replays.items.item_bag import Record, read_episodes
+from sim_replays.items.item_bag import QUERIES, Record, read_records
 from sim_replays.runs.asked_model import LimitedModel, open_model
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
 from sim_replays.suites.suite_questions import SuiteAnswerer
@@ -40,8 +37,8 @@ class RobotAnswer:
 class Player(Protocol):
     """What plays a bag, and yields the answers as they come."""
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
-        """Yield the answers to the queries with these ids, and ask no others."""
+    def play(self, bag: Path) -> Iterator[RobotAnswer]:
+        """Yield the answers to the queries in a bag."""
         ...
 
     def close(self) -> None:
@@ -80,19 +77,16 @@ class InProcessPlayer:
         self._model = LimitedModel(model) if model else None
         self._answer = open_answerer(config, WallClock(), self._model)
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
-        """Yield the answers to the wanted queries."""
-        for episode in read_episodes(bag):
-            for entry in episode:
-                if isinstance(entry, Query) and entry.query_id not in wanted:
-                    continue
-                began_s = time.perf_counter()
-                for reply in self._answer(entry):
-                    answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
-                    if answer:
-                        if self._model:
-                            self._model.end_question()
-                        yield RobotAnswer(answer=answer, took_s=time.perf_counter() - began_s, decision=decision)
+    def play(self, bag: Path) -> Iterator[RobotAnswer]:
+        """Yield the answers to the queries."""
+        for entry in read_records(bag):
+            began_s = time.perf_counter()
+            for reply in self._answer(entry):
+                answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
+                if answer:
+                    if self._model:
+                        self._model.end_question()
+                    yield RobotAnswer(answer=answer, took_s=time.perf_counter() - began_s, decision=decision)
 
     def close(self) -> None:
         """Do nothing: the model goes with its process."""
@@ -101,26 +95,24 @@ class InProcessPlayer:
 class DdsPlayer:
     """Player to a node in a process of its own, which lives until this one ends.
 
-    Each bag is played by a further process, which waits for every acknowledgement and answer.
+    Each bag is played by a further process, in lockstep: it waits until each query is answered.
     """
 
     def __init__(self, config: AnswererConfig) -> None:
         """Start the node, which loads its model."""
         if isinstance(config, JudgeAnswererConfig):
-            self._node_name = "monitor"
+            node_name = "monitor"
             parameters = {
                 "judge": {"model": config.model, **config.rules.model_dump(mode="json", exclude_defaults=True)},
                 "suite": {"answers_queries": True, **config.suite.model_dump(mode="json", exclude_defaults=True)},
             }
         else:
-            self._node_name = "selector"
+            node_name = "selector"
             parameters = config.model_dump(mode="json", exclude_defaults=True)
         self._stack = ExitStack()
         self._domain_id = self._stack.enter_context(claim_domain())
         self._node = self._stack.enter_context(
-            NodeProcess(
-                [self._node_name], {self._node_name: parameters}, self._domain_id, start_timeout_s=MODEL_START_TIMEOUT_S
-            )
+            NodeProcess([node_name], {node_name: parameters}, self._domain_id, start_timeout_s=MODEL_START_TIMEOUT_S)
         )
         atexit.register(self.close)
 
@@ -129,17 +121,18 @@ class DdsPlayer:
         atexit.unregister(self.close)
         self._stack.close()
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[RobotAnswer]:
-        """Yield the answers to the wanted queries as the node publishes them.
+    def play(self, bag: Path) -> Iterator[RobotAnswer]:
+        """Yield the answers to the queries as the node publishes them.
 
         Raises TransportError if the node or the player ends early.
         """
-        with tempfile.TemporaryDirectory(prefix="tactful-") as folder:
-            ids_path = Path(folder) / "wanted.json"
-            ids_path.write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [sys.executable, "-m", "norm_bench.item_player", str(bag), str(ids_path), self._node_name]
-            for line in lines_of(command, self._domain_id, [self._node]):
-                yield RobotAnswer(answer=from_plain(Answer, line["answer"]), took_s=line["took_s"])
+        asked_s: dict[str, float] = {}
+        for output in play_to_running_nodes(bag, [self._node], self._domain_id, "--goes-on"):
+            if output.topic == QUERIES:
+                asked_s[output.message["query_id"]] = output.wall_s
+            elif output.topic == ANSWERS:
+                answer = from_plain(Answer, output.message)
+                yield RobotAnswer(answer=answer, took_s=output.wall_s - asked_s[answer.query_id])
 
 
 def open_players(config: AnswererConfig, transport: str, hosts: int, seed: int) -> list[Player]:

@@ -112,8 +112,7 @@ def egogapbench(data: Path) -> Items:
         items = make_suite_items(asking).episodes[:EGOGAPBENCH_ITEMS]
         write_item_bag(Path(folder, "bag"), asking, items)
         [player] = open_players(make_selector_files(ENCODER), "direct", hosts=1, seed=0)
-        wanted = [query.query_id for item in items for query in item.queries]
-        answers = [to_plain(played.answer) for played in player.play(Path(folder, "bag"), wanted)]
+        answers = [to_plain(played.answer) for played in player.play(Path(folder, "bag"))]
     return {answer["query_id"]: lasting(answer) for answer in answers}
 
 

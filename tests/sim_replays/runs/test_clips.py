@@ -12,13 +12,13 @@ import pytest
 
 from action_selector.selector import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.records.episode import Episode, Query
+from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from sim_replays.items.clip import list_shots, read_jpegs
-from sim_replays.items.item_bag import Record, read_episodes, write_item_bag
+from sim_replays.items.item_bag import Record, read_records, write_item_bag
 from sim_replays.items.run_config import RunConfig
 from sim_replays.items.target import SuiteError
 from sim_replays.runs.players import open_players
@@ -34,7 +34,12 @@ def asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
 
 def bag_of(what: RunConfig, path: Path) -> list[list[Record]]:
     write_item_bag(path, what, make_suite_items(what).episodes)
-    return list(read_episodes(path))
+    episodes: list[list[Record]] = []
+    for one in read_records(path):
+        if isinstance(one, Episode) and one.state is EpisodeEdge.BEGIN:
+            episodes.append([])
+        episodes[-1].append(one)
+    return episodes
 
 
 def kinds(episode: list[Record], kind: type) -> list[Any]:
@@ -44,18 +49,15 @@ def kinds(episode: list[Record], kind: type) -> list[Any]:
 def test_items_are_answered_alike_shuffled_and_alone(tmp_path: Path) -> None:
     what = asking("hsri", hsri_folder(tmp_path / "data"), "text")
     items = make_suite_items(what).episodes
-    write_item_bag(
-        tmp_path / "bag", what, [item for item in items if item.item.partition("#")[0] in {"s0", "s1", "s2"}]
-    )
+    chosen = [item for item in items if item.item.partition("#")[0] in {"s0", "s1", "s2"}]
+    write_item_bag(tmp_path / "bag", what, chosen)
     [player] = open_players(JudgeAnswererConfig(), "direct", hosts=1, seed=0)
-    together = {told.answer.query_id: told.answer for told in player.play(tmp_path / "bag", what_is_asked(what))}
-    for name in random.Random(1).sample(sorted(together), 4):
-        [alone] = player.play(tmp_path / "bag", [name])
-        assert alone.answer == together[name]
-
-
-def what_is_asked(what: RunConfig) -> list[str]:
-    return [query.query_id for item in make_suite_items(what).episodes for query in item.queries]
+    together = {told.answer.query_id: told.answer for told in player.play(tmp_path / "bag")}
+    for item in random.Random(1).sample(chosen, 4):
+        write_item_bag(tmp_path / item.id, what, [item])
+        for alone in player.play(tmp_path / item.id):
+            same = together[alone.answer.query_id]
+            assert (alone.answer.chosen, alone.answer.probabilities) == (same.chosen, same.probabilities)
 
 
 @pytest.mark.parametrize("suite", ["videonorms", "hsri"])

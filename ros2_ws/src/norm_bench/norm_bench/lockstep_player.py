@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--lockstep", action="store_true", help="with a rate, wait for the nodes too")
     parser.add_argument("--lossless", nargs="*", default=[], help="topics of which the nodes keep every message")
+    parser.add_argument("--goes-on", action="store_true", help="let the nodes run on, as another bag follows")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     options = parser.parse_args(arguments)
 
@@ -98,7 +99,7 @@ class LockstepPlayer(Player):
         super().__init__("play")
         self._bag, self._rate = bag, options.rate
         self._in_lockstep = options.lockstep or not options.rate
-        self._lossless, self._is_roomy = options.lossless, options.roomy
+        self._lossless, self._is_roomy, self._goes_on = options.lossless, options.roomy, options.goes_on
         self._expected = {f"{NAMESPACE}/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
         self._skipped_topics: dict[str, str] = {}
@@ -125,7 +126,7 @@ class LockstepPlayer(Player):
         self._began_s = self._at_ns = self._first_ns = 0.0
 
     def run(self) -> None:
-        """Play the whole bag, then print a summary."""
+        """Play the whole bag, then end the input of the nodes and print a summary, unless another bag follows."""
         names = ", ".join(sorted(self._expected))
         has_nodes = partial(self._drain_client.has_nodes, len(self._expected))
         self._wait_until(has_nodes, MATCH_TIMEOUT_S, f"the nodes {names}")
@@ -157,6 +158,9 @@ class LockstepPlayer(Player):
         else:
             for message in self._bag.messages(topics):
                 self._send(message)
+        if self._goes_on:
+            self._drain()
+            return
         sent = dict(self._sent)
         for topic in END_TOPICS:
             if topic in played:
