@@ -6,6 +6,7 @@ nothing.
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -14,15 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import rclpy
 from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.base.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.base.executors import fastest_executor
 from norm_nodes.stand_ins.bag_player import PLAYED
+from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
 from norm_bench.batch import Batch
-from norm_bench.drain import DrainReport
-from norm_bench.player import Player, PlayerError, run_player
+from norm_bench.drain import DrainClient, DrainReport
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query
@@ -44,6 +48,7 @@ from norm_core.records.topics import (
     full_topic,
 )
 from norm_core.records.window import ClosedWindow
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 
 OUTPUT_TOPICS = {
@@ -66,13 +71,21 @@ REPLY_TIMEOUT_S = 120.0
 BUSY_TIMEOUT_S = 600.0
 # After this long a missing message is lost. The middleware sends again only with its heartbeat, every three seconds.
 LOST_AFTER_S = 10.0
+# How long the node spins before a condition is checked again.
+SPIN_S = 0.2
 # The pauses between two requests for reports, which grow from the first to the longest.
 FIRST_PAUSE_S = 0.0005
 LONGEST_PAUSE_S = 0.02
 
 
+class PlayerError(TactfulError, RuntimeError):
+    """Nodes were not found, stopped replying or lost messages."""
+
+    exit_code = 1
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the arguments and play the bag. The process ends with its parent."""
+    """Parse the arguments and play the bag; print an error of ours. The process ends with its parent."""
     parser = argparse.ArgumentParser(prog="play", description=__doc__)
     parser.add_argument("bag", type=Path)
     parser.add_argument("nodes", nargs="+", help="names of the nodes it is played to")
@@ -84,19 +97,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--goes-on", action="store_true", help="let the nodes run on, as another bag follows")
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     options = parser.parse_args(arguments)
-
-    def play() -> None:
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
         with BagReader(options.bag) as bag:
             LockstepPlayer(bag, options).run()
+    except TactfulError as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        rclpy.try_shutdown()
+    return 0
 
-    return run_player(play)
 
+class LockstepPlayer:
+    """Publish the topics of a bag that have subscribers, and count messages sent and processed.
 
-class LockstepPlayer(Player):
-    """Publish the topics of a bag that have subscribers, and count messages sent and processed."""
+    Each wait has a deadline.
+    """
 
     def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
-        super().__init__("play")
+        self._parent = os.getppid()
+        self._node = Node("play", namespace="tactful", enable_rosout=False, start_parameter_services=False)
+        self._executor = fastest_executor()
+        self._executor.add_node(self._node)
+        self._drain_client = DrainClient(self._node)
         self._bag, self._rate = bag, options.rate
         self._in_lockstep = options.lockstep or not options.rate
         self._lossless, self._is_roomy, self._goes_on = options.lossless, options.roomy, options.goes_on
@@ -181,6 +205,23 @@ class LockstepPlayer(Player):
                 "status": [to_plain(status) for status in self._statuses.values()],
             },
         )
+
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise PlayerError(f"waited {within_s:.0f} s in vain for {event}")
+            self._check_parent()
+            self._executor.spin_once(timeout_sec=SPIN_S)
+
+    def _spin_until(self, due_s: float) -> None:
+        while (remaining_s := due_s - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=remaining_s)
+        self._check_parent()
+
+    def _check_parent(self) -> None:
+        if os.getppid() != self._parent:
+            raise PlayerError("the process that started this has ended")
 
     def _find_unmatched_topics(self, played: set[str], wanted: Counter[str]) -> list[str]:
         """List the topics on which some publisher and subscriber have not discovered each other."""
