@@ -65,11 +65,12 @@ while True:
 
 @pytest.fixture(scope="module")
 def cafe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_once(tmp_path_factory, CAFE)
+    (prefix,) = build_once(tmp_path_factory, CAFE)
+    return prefix
 
 
 def inside(prefix: Path | None) -> dict[str, str]:
-    return {**os.environ, **(environment(prefix) if prefix else {})}
+    return {**os.environ, **(environment([prefix]) if prefix else {})}
 
 
 @contextmanager

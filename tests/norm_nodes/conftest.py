@@ -1,19 +1,34 @@
-"""Foreign message packages, each built once."""
+"""Message packages of other projects, each built once for all tests."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.foreign_interfaces import ROS_DRIVERS, build_once, environment
-
-
-@pytest.fixture(scope="session")
-def ros_prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_once(tmp_path_factory, ROS_DRIVERS)
+from tests.foreign_interfaces import BOND, PEOPLE, ROS_DRIVERS, Definitions, build_once, environment
 
 
 @pytest.fixture
-def ros_drivers(ros_prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of the test see the packages of drivers."""
-    for name, value in environment(ros_prefix).items():
-        monkeypatch.setenv(name, value)
+def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[[Definitions], None]:
+    """Show packages to the processes of the test."""
+
+    def install(definitions: Definitions) -> None:
+        for name, value in environment(build_once(tmp_path_factory, definitions)).items():
+            monkeypatch.setenv(name, value)
+
+    return install
+
+
+@pytest.fixture
+def ros_drivers(install: Callable[[Definitions], None]) -> None:
+    install(ROS_DRIVERS)
+
+
+@pytest.fixture
+def hri_msgs(install: Callable[[Definitions], None]) -> None:
+    """The messages of REP-155, and those of tf."""
+    install(PEOPLE)
+
+
+@pytest.fixture
+def bond_msgs(install: Callable[[Definitions], None]) -> None:
+    install(BOND)

@@ -72,7 +72,7 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
     assert {u.utterance_id for u in heard() if u.text} == {final.utterance_id}
 
 
-@pytest.mark.usefixtures("ros_drivers")
+@pytest.mark.usefixtures("hri_msgs")
 def test_words_are_a_voice_of_rep_155_that_other_ears_read(
     domain_id: int, shared_data: Path, observer: Observer
 ) -> None:

@@ -67,7 +67,7 @@ def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[
     return make("geometry_msgs/msg/TransformStamped", values)
 
 
-@pytest.mark.usefixtures("ros_drivers")
+@pytest.mark.usefixtures("hri_msgs")
 def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(
     presences: list[Any], observer: Observer, domain_id: int, tmp_path: Path
 ) -> None:
