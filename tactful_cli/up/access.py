@@ -59,6 +59,9 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
         allowed["subscribe"] |= {"/*" if topic == "*" else topic for topic in parameters["topics"]}
     if parameters.get("publish_hri"):
         allowed["publish"].add(f"{parameters['humans']}/voices/*")
+    if parameters.get("bond"):
+        allowed["publish"].add(f"{namespace}/bond")
+        allowed["subscribe"].add(f"{namespace}/bond")
     if node == "bag_player":
         allowed["publish"].add("/*")
     allowed["subscribe"].add("/clock")  # under use_sim_time

@@ -25,13 +25,13 @@ from norm_monitor.senses.camera.picture import make_picture, parse_picture
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.norm_node import NodeConfig, NormNode
 
 # How often the status of the camera is updated.
 WATCH_PERIOD_S = 1.0
 
 
-class CameraNodeConfig(FrameConfig):
+class CameraNodeConfig(NodeConfig, FrameConfig):
     """The camera node's parameters."""
 
     topic: str = Field(default="/camera/image_raw/compressed", min_length=1, description="the camera's topic")

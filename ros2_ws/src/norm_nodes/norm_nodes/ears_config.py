@@ -6,14 +6,15 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
-from norm_core.runtime.config import LIVE, Config
+from norm_core.runtime.config import LIVE
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
+from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.tracked_ids import HUMANS_PATTERN, SPEECH_TYPE
 
 
-class EarsConfig(Config):
+class EarsConfig(NodeConfig):
     """Topics, message types and models of the ears node."""
 
     audio_topic: str = Field("/audio", min_length=1, description="topic of the microphone")

@@ -60,7 +60,7 @@ from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import EVENTS, SPEECH
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.norm_node import NodeConfig, NormNode
 from norm_nodes.explanations import Explanations
 from norm_nodes.judge_worker import JudgeWorker
 from norm_nodes.study_session import StudySession
@@ -119,7 +119,7 @@ class InputEnded:
     """An order to decide on all that is open, because a recording has ended."""
 
 
-class MonitorNodeConfig(MonitorConfig):
+class MonitorNodeConfig(NodeConfig, MonitorConfig):
     """The parameters of the monitor, and of the parts that only its node has."""
 
     study: StudyConfig = StudyConfig()

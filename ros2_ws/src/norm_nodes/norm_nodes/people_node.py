@@ -15,7 +15,7 @@ from norm_core.runtime.config import LIVE
 from norm_monitor.senses.people.adapter import MAX_PERSONS, NotPeopleError, PeopleAdapter, PeopleConfig
 from norm_nodes.base.convert import message_class, to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.norm_node import NodeConfig, NormNode
 from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 # How often ids are looked for and silence is noticed.
@@ -28,7 +28,7 @@ _TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TF = QoSProfile(depth=100)
 
 
-class PeopleNodeConfig(PeopleConfig):
+class PeopleNodeConfig(NodeConfig, PeopleConfig):
     """The parameters of the node people."""
 
     humans: str = Field(default="/humans", pattern=HUMANS_PATTERN, description="namespace of tracked people")

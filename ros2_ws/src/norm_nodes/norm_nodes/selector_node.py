@@ -40,7 +40,7 @@ from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_nodes.base.convert import from_ros, to_ros
 from norm_nodes.base.endpoint import EVENTS, SPEECH
 from norm_nodes.base.goal_server import read_deadline
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.norm_node import NodeConfig, NormNode
 
 # How many requests wait for a decision.
 MAX_WAITING = 8
@@ -53,7 +53,7 @@ INACTIVE = "selector: the node is not active; activate it"
 CANCELLED = "the goal was cancelled"
 
 
-class SelectorNodeConfig(RequestConfig, SelectorFiles):
+class SelectorNodeConfig(NodeConfig, RequestConfig, SelectorFiles):
     """The parameters of the node selector."""
 
 

@@ -304,6 +304,13 @@ class EndpointNode(LifecycleNode):
         except ValueError as error:
             raise ConfigError(f"{self.get_name()}: {parameter}: {error}") from error
 
+    def require_class(self, type_name: str, parameter: str) -> Any:
+        """Import the class of a message that a parameter asks for. Raises ConfigError if it is not installed."""
+        try:
+            return message_class(type_name)
+        except TypeMissingError as error:
+            raise ConfigError(f"{self.get_name()}: {parameter}: {error}, or set it to false") from error
+
     def find_published_types(self, topic: str) -> list[str]:
         """List the types of a topic's publishers."""
         return sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})

@@ -7,6 +7,7 @@ from threading import Thread
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lifecycle_msgs.msg import Transition
+from pydantic import Field
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -18,6 +19,7 @@ from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.config import Config, ConfigError
 from norm_nodes.base import parameters
+from norm_nodes.base.bond import Bond
 from norm_nodes.base.endpoint_node import EndpointNode
 from norm_nodes.base.heartbeat import Heartbeat
 from norm_nodes.base.leased_engines import LeasedEngines
@@ -28,7 +30,17 @@ from norm_nodes.base.rclpy_internals import (
     read_transitions,
 )
 
-C = TypeVar("C", bound=Config)
+
+class NodeConfig(Config):
+    """The parameters of every node."""
+
+    bond: bool = Field(
+        default=False,
+        description="whether a lifecycle manager such as Nav2's notices by a bond (bond_core) that the node has died",
+    )
+
+
+C = TypeVar("C", bound=NodeConfig)
 
 
 class NormNode(EndpointNode, Generic[C]):
@@ -50,6 +62,7 @@ class NormNode(EndpointNode, Generic[C]):
         self.engines = LeasedEngines(EnginePool(self.clock), self.health_log)
         self.notes: tuple[str, ...] = ()  # part of the status: what a user should know though the node is well
         self._misplaced_sections = ""
+        self._bond: Bond | None = None
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, read_parameter_overrides(self), self.robot_wide)
         self.config: C = parameters.read(self, self.config_model)
@@ -96,6 +109,7 @@ class NormNode(EndpointNode, Generic[C]):
         try:
             self.check(self.config)
             self.open()
+            self._bond = Bond(self) if self.config.bond else None
         except BaseException:
             self._release()
             raise
@@ -198,6 +212,7 @@ class NormNode(EndpointNode, Generic[C]):
 
     def _release(self) -> None:
         self.release_endpoints()
+        self._bond = None
         self.engines.close()
 
     def _reset_health(self) -> None:
@@ -224,6 +239,8 @@ class NormNode(EndpointNode, Generic[C]):
             self.health_log.raise_issue("transition", Health.FAILED, f"{self.get_name()}: {problem}")
             return TransitionCallbackReturn.ERROR
         self.state = target
+        if self._bond:
+            (self._bond.start if self.is_active else self._bond.break_off)()
         self.health_log.clear_issue("transition")
         self.beat()
         return TransitionCallbackReturn.SUCCESS

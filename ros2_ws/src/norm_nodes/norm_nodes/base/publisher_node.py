@@ -3,10 +3,9 @@
 from threading import Event, Thread
 from typing import TypeVar
 
-from norm_core.runtime.config import Config
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.norm_node import NodeConfig, NormNode
 
-C = TypeVar("C", bound=Config)
+C = TypeVar("C", bound=NodeConfig)
 
 # How long deactivation waits for the thread.
 STOP_TIMEOUT_S = 5.0
