@@ -58,7 +58,7 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
     if node == "bag_recorder":
         allowed["subscribe"] |= {"/*" if topic == "*" else topic for topic in parameters["topics"]}
     if parameters.get("publish_hri"):
-        allowed["publish"].add(f"{parameters['humans']}/voices/*")
+        allowed["publish"].add(f"{parameters['humans']}/{'voices' if node == 'ears' else 'faces'}/*")
     if parameters.get("bond"):
         allowed["publish"].add(f"{namespace}/bond")
         allowed["subscribe"].add(f"{namespace}/bond")

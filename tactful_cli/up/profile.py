@@ -34,7 +34,7 @@ _MODELS = {"monitor": "judge.model", "selector": "model"}
 TOPIC_PARAMETERS = ("topic", "humans")
 # Their defaults in the nodes; relative names are not among them.
 DEFAULT_TOPICS = {
-    "camera": {"topic": "/camera/image_raw/compressed"},
+    "camera": {"topic": "/camera/image_raw/compressed", "humans": "/humans"},
     "ears": {
         "audio_topic": "/audio",
         "humans": "/humans",

@@ -214,6 +214,21 @@ def test_a_denied_topic_is_not_counted() -> None:
     ]
 
 
+@pytest.mark.ros
+def test_bonds_and_published_faces_and_voices_are_in_the_policy(tmp_path: Path) -> None:
+    path = tmp_path / "robot.yaml"
+    path.write_text(
+        "/**: {ros__parameters: {publish_hri: true, bond: true}}\n"
+        "/tactful/camera: {ros__parameters: {topic: /eye}}\n"
+        "/tactful/ears: {ros__parameters: {audio_type: std_msgs/msg/UInt8MultiArray, humans: /people}}\n",
+        encoding="utf-8",
+    )
+    policy = ElementTree.fromstring(tactful_process("up", str(path), "--policy").stdout)
+    for node, topic in (("camera", "/humans/faces/*"), ("ears", "/people/voices/*")):
+        assert {topic, "/tactful/bond"} <= set(allowed(policy, node, "publish"))
+        assert "/tactful/bond" in allowed(policy, node, "subscribe")
+
+
 def test_each_process_has_its_enclave_where_security_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROS_SECURITY_ENABLE", raising=False)
     assert enclave_environment("/tactful", "camera") == {}

@@ -1,15 +1,18 @@
 """The camera node over real DDS: what its status says of a camera that is gone, wrong or lossy."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from norm_core.records.messages import from_message
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.replay.node_process import NodeProcess
-from tests.norm_monitor.senses.camera_messages import START_NS, compressed, scene
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
+from tests.norm_monitor.senses.camera_messages import START_NS, Pixels, compressed, face_image, scene
 from tests.observer import Observer
 
 TOPIC = "/camera/image_raw/compressed"
@@ -31,6 +34,10 @@ class Driver:
         self._publisher = self._node.create_publisher(
             type(self._message), TOPIC, QoSProfile(depth=30, reliability=quality)
         )
+
+    def show(self, picture: Pixels) -> None:
+        """Sends another picture from now on."""
+        self._message.data = compressed(0, picture).data
 
     def send(self, step_ns: int = NS_PER_S) -> bool:
         self._stamp_ns += step_ns
@@ -122,3 +129,64 @@ def test_lost_messages_are_counted(domain_id: int, topic: str, counts: tuple[int
     assert [c.count for c in status.counters if c.name == "messages_lost"] == [sum(counts)]
     assert status.health is health
     assert all("use the compressed topic" in reason for reason in status.reasons)
+
+
+@pytest.mark.ros
+@pytest.mark.usefixtures("hri_msgs")
+def test_faces_are_those_of_rep_155_that_people_reads(domain_id: int, observer: Observer) -> None:
+    """An id lasts as long as its face is in sight, and tells nobody who came back."""
+    from norm_nodes.base.convert import record_class
+    from norm_nodes.base.endpoint import EVENTS
+
+    own = observer.records(Presence, "presence")
+    messages = observer.collect(record_class(Presence), "/other/presence", EVENTS)
+    other = ("--autostart", "--ros-args", "-r", "__ns:=/other", "--")
+
+    def face_ids() -> set[str]:
+        names = [name for name, _ in observer.node.get_topic_names_and_types() if observer.node.count_publishers(name)]
+        return {match[1] for match in map(re.compile("/humans/faces/(.+)/roi").fullmatch, names) if match}
+
+    def until(is_met: Any, what: str) -> Presence:
+        """Sends pictures until a new presence that people publishes is as wanted."""
+        sent = len(messages)
+
+        def find() -> Presence | None:
+            driver.send()
+            return next((p for p in (from_message(Presence, m) for m in messages[sent:]) if is_met(p)), None)
+
+        found = observer.until(find, what)
+        assert isinstance(found, Presence)
+        return found
+
+    faces = {"faces": True, "publish_hri": True}
+    with camera(domain_id, **faces) as process, NodeProcess(["people"], None, domain_id, other):
+        driver = Driver(observer, START_NS)
+        driver.show(face_image())
+        first = until(lambda p: p.faces, "a face")
+        mine = next(faces for faces in (from_message(Presence, m).faces for m in own) if faces)
+        for read, seen in zip(first.faces, mine, strict=True):
+            for name in ("left_ratio", "top_ratio", "width_ratio", "height_ratio", "confidence"):
+                assert getattr(read, name) == pytest.approx(getattr(seen, name), abs=1e-5)
+        assert (first.source_topic, first.persons) == ("/humans/faces/tracked", ())
+        ids = face_ids()
+        assert len(ids) == len(mine) == 1
+        later = until(lambda p: p.stamp_ns > first.stamp_ns + 5 * NS_PER_S, "the face for longer")
+        assert (len(later.faces), later.since_ns, face_ids()) == (1, first.since_ns, ids)
+        driver.show(scene())
+        until(lambda p: p.state is PresenceState.ABSENT and not p.faces, "nobody")
+        observer.until(lambda: not face_ids(), "the end of the face's topics")
+        driver.show(face_image())
+        until(lambda p: p.faces, "the same face again")
+        assert len(face_ids() | ids) == 2
+        observer.change_state("camera", label="deactivate")
+        observer.until(lambda: not face_ids(), "no topic of a face while inactive")
+        assert process.is_running()
+
+
+@pytest.mark.ros
+def test_faces_that_are_not_detected_cannot_be_published(domain_id: int) -> None:
+    with (
+        pytest.raises(NodeProcessError, match="publish_hri: it needs faces: true"),
+        camera(domain_id, publish_hri=True),
+    ):
+        pass

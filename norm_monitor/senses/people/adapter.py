@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from norm_core.records.presence import Engagement, Gaze, Person, Presence
+from norm_core.records.presence import Engagement, Face, Gaze, Person, Presence
 from norm_core.records.stamps import join_stamp
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
@@ -61,17 +61,22 @@ class PeopleConfig(Config):
 
 
 class _PersonValues:
-    """The values that are known of one person."""
+    """The values that are known of one person or face."""
 
     def __init__(self) -> None:
+        self.face: StampedValues[Face] = StampedValues()
         self.engagement: StampedValues[Engagement] = StampedValues()
         self.gaze: StampedValues[Gaze] = StampedValues()
 
 
 class PeopleAdapter:
-    """A converter of messages about people into presences. Each message returns the presences that are then final."""
+    """A converter of messages about people into presences. Each message returns the presences that are then final.
+
+    Until there is a list of persons, presence is that of the listed faces.
+    """
 
     def __init__(self, config: PeopleConfig, source_topic: str) -> None:
+        """`source_topic` is that of the list of persons."""
         self.counts: Counter[str] = Counter()
         self._config = config
         self._source_topic = source_topic
@@ -93,6 +98,7 @@ class PeopleAdapter:
         self._published_ns: int | None = None
         self._due: set[int] = set()
         self._ids: StampedValues[tuple[str, ...]] = StampedValues()
+        self._face_ids: StampedValues[tuple[str, ...]] = StampedValues()
         self._known: dict[str, _PersonValues] = {}
         self._tracker = PresenceTracker(self._config.left_after_s)
         self._tree.drop_moving_frames()
@@ -100,11 +106,15 @@ class PeopleAdapter:
     @property
     def tracked_ids(self) -> tuple[str, ...]:
         """The people in the newest list."""
-        newest = None if self._now_ns is None else self._ids.value_at(self._now_ns)
-        return newest[1] if newest else ()
+        return self._ids.newest() or ()
 
-    def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
-        """Take the list of tracked people."""
+    @property
+    def tracked_face_ids(self) -> tuple[str, ...]:
+        """The faces in the newest list."""
+        return self._face_ids.newest() or ()
+
+    def ids(self, message: Any, arrival_ns: int, *, of_faces: bool = False) -> list[Presence]:
+        """Take the list of tracked people, or that of faces."""
         _require_fields(message, "ids")
         ids_in_message = tuple(dict.fromkeys(self._read_id(raw_id) for raw_id in message.ids if raw_id))
         excess = len(ids_in_message) - MAX_PERSONS
@@ -112,7 +122,19 @@ class PeopleAdapter:
             self.counts["persons_over_limit"] += excess
             ids_in_message = ids_in_message[:MAX_PERSONS]
         stamp_ns = self._advance_by(message, arrival_ns)
-        self._ids.put(stamp_ns, ids_in_message)
+        (self._face_ids if of_faces else self._ids).put(stamp_ns, ids_in_message)
+        return self._take_settled()
+
+    def face(self, face_id: str, message: Any, arrival_ns: int) -> list[Presence]:
+        """Take the box of one face, in fractions of the picture."""
+        _require_fields(message, "xmin", "ymin", "xmax", "ymax", "c")
+        left, top, right, bottom = map(float, (message.xmin, message.ymin, message.xmax, message.ymax))
+        if not (0 <= left <= right <= 1 and 0 <= top <= bottom <= 1 and 0 <= message.c <= 1):
+            raise NotPeopleError(f"the box of face {face_id} is not in fractions of the picture")
+        stamp_ns, confidence = self._advance_by(message, arrival_ns), float(message.c)
+        width, height = right - left, bottom - top
+        box = Face(left_ratio=left, top_ratio=top, width_ratio=width, height_ratio=height, confidence=confidence)
+        self._get_person(face_id).face.put(stamp_ns, box)
         return self._take_settled()
 
     def engagement(self, person_id: str, message: Any, arrival_ns: int) -> list[Presence]:
@@ -214,8 +236,12 @@ class PeopleAdapter:
         return self._make_presences(sorted(due_ns for due_ns in self._due if due_ns <= certain_ns))
 
     def _make_presences(self, due: list[int]) -> list[Presence]:
-        # Before the first list, it is unknown whether anybody is present.
-        presences = [self._make_presence(due_ns, *ids) for due_ns in due if (ids := self._ids.value_at(due_ns))]
+        presences: list[Presence] = []
+        for due_ns in due:  # before the first list, it is unknown whether anybody is present
+            if persons := self._ids.value_at(due_ns):
+                presences.append(self._make_presence(due_ns, *persons))
+            elif faces := self._face_ids.value_at(due_ns):
+                presences.append(self._make_face_presence(due_ns, *faces))
         if due:
             self._published_ns = due[-1]
             self._due.difference_update(due)
@@ -230,6 +256,15 @@ class PeopleAdapter:
                 persons.append(self._make_person(person_id, at_ns))
         step = self._tracker.step(at_ns, self._source_topic, [_is_away(person) for person in persons])
         return replace(step, frame_id=self._config.base_frame, persons=tuple(persons))
+
+    def _make_face_presence(self, at_ns: int, listed_ns: int, ids: tuple[str, ...]) -> Presence:
+        if at_ns - listed_ns > self._forgotten_ns:
+            self.counts["persons_timed_out"] += len(ids)
+            ids = ()
+        values = [self._known[face_id].face.value_at(at_ns) for face_id in ids if face_id in self._known]
+        faces = sorted((value[1] for value in values if value), key=lambda face: -face.width_ratio * face.height_ratio)
+        topic = self._source_topic.replace("/persons/", "/faces/")
+        return replace(self._tracker.step(at_ns, topic, [False] * len(ids)), faces=tuple(faces))
 
     def _make_person(self, person_id: str, at_ns: int) -> Person:
         person = self._known.get(person_id)

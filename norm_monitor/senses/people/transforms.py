@@ -41,6 +41,10 @@ class StampedValues(Generic[V]):
         index = bisect_right(self._stamps, stamp_ns)
         return (self._stamps[index - 1], self._values[index - 1]) if index else None
 
+    def newest(self) -> V | None:
+        """Return the last stored value; None without values."""
+        return self._values[-1] if self._values else None
+
     def oldest(self) -> tuple[int, V] | None:
         """Return the first stored value with its stamp; None without values."""
         return (self._stamps[0], self._values[0]) if self._stamps else None

@@ -18,6 +18,10 @@ def ids(stamp_ns: int, *persons: str) -> Fields:
     return Fields(header=header(stamp_ns), ids=list(persons))
 
 
+def roi(stamp_ns: int, left: float, top: float, right: float, bottom: float) -> Fields:
+    return Fields(header=header(stamp_ns), xmin=left, ymin=top, xmax=right, ymax=bottom, c=0.9)
+
+
 def level(stamp_ns: int, number: int) -> Fields:
     return Fields(header=header(stamp_ns), level=number)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns
 from norm_monitor.senses.people.adapter import STRAYS_IN_A_ROW, NotPeopleError, PeopleAdapter, PeopleConfig
-from tests.norm_monitor.senses.rep155 import gaze, ids, level, tf, transform
+from tests.norm_monitor.senses.rep155 import gaze, ids, level, roi, tf, transform
 
 START_NS = 1_000 * NS_PER_S
 TOPIC = "/humans/persons/tracked"
@@ -64,6 +64,29 @@ def test_presence_holds_distance_gaze_and_engagement_of_two_persons() -> None:
         ("a", 2.0, Engagement.ENGAGED, Gaze.AT_ROBOT),
         ("b", 1.5, Engagement.UNKNOWN, Gaze.UNKNOWN),
     ]
+
+
+def test_faces_count_until_somebody_lists_persons() -> None:
+    people = adapter()
+    takes: list[tuple[int, Take]] = [
+        (at(0), lambda people: people.ids(ids(at(0), "f1", "f2", "f3"), 0, of_faces=True)),
+        (at(0), lambda people: people.face("f1", roi(at(0), 0.1, 0.1, 0.2, 0.3), 0)),
+        (at(0), lambda people: people.face("f2", roi(at(0), 0.5, 0.1, 0.75, 0.5), 0)),
+        (at(2), lambda people: people.ids(ids(at(2)), 0, of_faces=True)),
+        listed(3, "a"),
+    ]
+    presences = told(people, takes)
+    both, nobody, person = presences
+    assert [(face.left_ratio, face.width_ratio) for face in both.faces] == [(0.5, 0.25), (0.1, 0.1)]
+    assert (both.source_topic, both.state) == ("/humans/faces/tracked", PresenceState.PRESENT)
+    assert (nobody.faces, nobody.state) == ((), PresenceState.LEFT)
+    assert ([p.person_id for p in person.persons], person.faces, person.source_topic) == (["a"], (), TOPIC)
+
+
+@pytest.mark.parametrize("box", [(0.5, 0, 0.4, 1), (-0.1, 0, 1, 1), (0, 0, 640, 480), (0, 0, float("nan"), 1)])
+def test_a_box_outside_the_picture_is_refused(box: tuple[float, float, float, float]) -> None:
+    with pytest.raises(NotPeopleError, match="fractions of the picture"):
+        adapter().face("f1", roi(at(0), *box), 0)
 
 
 def test_a_tracked_person_comes_leaves_and_comes_back() -> None:

@@ -4,7 +4,7 @@ import math
 import time
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import ReliabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -26,6 +26,8 @@ from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
 from norm_nodes.base.norm_node import NodeConfig, NormNode
+from norm_nodes.hri_faces import HriFaces
+from norm_nodes.tracked_ids import HUMANS_PATTERN
 
 # How often the status of the camera is updated.
 WATCH_PERIOD_S = 1.0
@@ -51,12 +53,23 @@ class CameraNodeConfig(NodeConfig, FrameConfig):
     faces: bool = Field(
         default=True, description="whether to detect faces; false if the node people publishes presence"
     )
+    publish_hri: bool = Field(
+        default=False, description="whether ids and boxes of faces are published as faces of REP-155 below humans"
+    )
+    humans: str = Field(default="/humans", pattern=HUMANS_PATTERN, description="namespace of faces, for publish_hri")
     left_after_s: float = Field(
         default=2.0, gt=0, le=600, description="time without a face until the person counts as gone"
     )
     face_providers: tuple[Provider, ...] = Field(
         default=("cpu",), description=f"ONNX Runtime providers for faces, {PROVIDER_ORDER}"
     )
+
+    @field_validator("publish_hri")
+    @classmethod
+    def _check_publish_hri(cls, publishes: bool, info: ValidationInfo) -> bool:
+        if publishes and not info.data.get("faces"):
+            raise ValueError("it needs faces: true; set it to false")
+        return publishes
 
 
 class CameraNode(NormNode[CameraNodeConfig]):
@@ -78,6 +91,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
             self._presence = self.advertise(
                 Presence, PRESENCE_TOPIC, EVENTS, "who is in front of the camera, for each kept frame"
             )
+        self._hri_faces = HriFaces(self, config.humans, config.left_after_s) if config.publish_hri else None
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_
         # Most images are dropped, so a raw subscription, whose pixels stay in place, avoids decoding the message.
@@ -92,6 +106,11 @@ class CameraNode(NormNode[CameraNodeConfig]):
     def start(self) -> None:
         """Accept images; the camera counts as stale from now on."""
         self._arrived_s = time.monotonic()
+
+    def stop(self) -> None:
+        """End the faces of REP-155."""
+        if self._hri_faces:
+            self._hri_faces.clear()
 
     def close(self) -> None:
         """Drop the face models."""
@@ -121,6 +140,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
                 self._frames.publish(to_ros(record))
             else:
                 self._presence.publish(to_ros(record))
+                if self._hri_faces:
+                    self._hri_faces.publish(record)
 
     def _watch(self) -> None:
         """Update the status; no frame depends on it."""

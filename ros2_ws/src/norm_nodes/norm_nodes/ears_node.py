@@ -25,8 +25,8 @@ from norm_nodes.ears_config import EarsConfig
 from norm_nodes.ears_worker import EarsWorker
 from norm_nodes.hri_voice import HriVoice
 from norm_nodes.robot_topics import RobotTopics
-from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE
-from norm_nodes.voice_topics import VOICES_TRACKED, VoiceTopics
+from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, VOICES_TRACKED
+from norm_nodes.voice_topics import VoiceTopics
 
 # How often the inputs are checked.
 WATCH_S = 1.0

@@ -3,13 +3,10 @@
 from std_msgs.msg import Bool
 
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.config import ConfigError
 from norm_monitor.senses.speech.voices import ANONYMOUS_VOICE
-from norm_nodes.base.convert import TypeMissingError, message_class
 from norm_nodes.base.endpoint import EVENTS, LATCHED
 from norm_nodes.base.endpoint_node import EndpointNode
-from norm_nodes.tracked_ids import IDS_TYPE, SPEECH_TYPE
-from norm_nodes.voice_topics import VOICES_TRACKED
+from norm_nodes.tracked_ids import IDS_TYPE, SPEECH_TYPE, VOICES_TRACKED
 
 
 class HriVoice:
@@ -17,10 +14,8 @@ class HriVoice:
 
     def __init__(self, node: EndpointNode, humans: str) -> None:
         """Advertise below the namespace `humans`, and list the voice. Raises ConfigError without hri_msgs."""
-        try:
-            ids_class, self._speech_class = message_class(IDS_TYPE), message_class(SPEECH_TYPE)
-        except TypeMissingError as error:
-            raise ConfigError(f"{node.get_name()}: publish_hri: {error}, or set it to false") from error
+        ids_class = node.require_class(IDS_TYPE, "publish_hri")
+        self._speech_class = node.require_class(SPEECH_TYPE, "publish_hri")
         voice = f"{humans}/voices/{ANONYMOUS_VOICE}"
         tracked = node.advertise(ids_class, f"{humans}/{VOICES_TRACKED}", LATCHED, "the one voice, for publish_hri")
         self._state = node.advertise(Bool, f"{voice}/is_speaking", EVENTS, "whether somebody speaks, for publish_hri")

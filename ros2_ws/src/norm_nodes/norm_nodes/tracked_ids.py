@@ -1,4 +1,4 @@
-"""Subscriptions to the topics of each person or voice of REP-155, which come and go."""
+"""Subscriptions to the topics of each person, face or voice of REP-155, which come and go."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,9 +10,13 @@ from norm_nodes.base.endpoint_node import EndpointNode
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
 IDS_TYPE = "hri_msgs/msg/IdsList"
+ROI_TYPE = "hri_msgs/msg/NormalizedRegionOfInterest2D"
 SPEECH_TYPE = "hri_msgs/msg/LiveSpeech"
 STRING_TYPE = "std_msgs/msg/String"
 BOOL_TYPE = "std_msgs/msg/Bool"
+# Below the namespace of humans.
+FACES_TRACKED = "faces/tracked"
+VOICES_TRACKED = "voices/tracked"
 # Publishers often send a lasting value only once, before any subscriber exists. A subscription of one durability alone
 # misses half of them; two take the messages of some publishers twice.
 EITHER_DURABILITY = (SENSOR, LATCHED)

@@ -11,10 +11,9 @@ from norm_monitor.senses.speech.voices import MAX_VOICES
 from norm_nodes.base.convert import message_class
 from norm_nodes.base.endpoint import SENSOR
 from norm_nodes.base.endpoint_node import EndpointNode
-from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, STRING_TYPE, TrackedIds
+from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, STRING_TYPE, VOICES_TRACKED, TrackedIds
 
 MATCH_TYPE = "hri_msgs/msg/IdsMatch"
-VOICES_TRACKED = "voices/tracked"
 
 
 class VoiceTopics:

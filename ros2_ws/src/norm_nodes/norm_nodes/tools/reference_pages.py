@@ -54,6 +54,11 @@ ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
 
 # Rows of endpoints that exist only with parameters that the page's nodes do not have.
 CONDITIONAL_ROWS = {
+    "camera": (
+        "| publishes | `/humans/faces/tracked`, `/humans/faces/ID/roi` "
+        "| `hri_msgs/msg/IdsList`; `hri_msgs/msg/NormalizedRegionOfInterest2D` | reliable, 1, latched "
+        "| ids and boxes of faces, if `publish_hri` is true |",
+    ),
     "ears": (
         "| subscribes | `audio_topic` | any audio type | best effort, 30 "
         "| the microphone, if `audio_type` names its type |",
