@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from norm_core.engines.direct_engine import DirectEngine
@@ -122,7 +121,6 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         raise EngineFailedError(f"{manifest.name}: a url is for the openai engine, not for {manifest.engine}")
     return TransformersBackend(
         weights.folder,
-        gguf_file=_find_gguf_file(manifest, weights.folder) if manifest.reads_gguf else "",
         model=manifest.name,
         dtype=settings.dtype,
         quantization="" if manifest.quantization in _DTYPES else manifest.quantization,
@@ -174,17 +172,3 @@ OPENERS: dict[EngineKind, Callable[[Manifest, ModelFiles], Backend[Any]]] = {
 
 def _read_settings(kind: type[C], manifest: Manifest) -> C:
     return check_config(kind, manifest.settings, f"{manifest.name}: settings")
-
-
-def _find_gguf_file(manifest: Manifest, folder: Path) -> str:
-    """Return the GGUF file of the manifest; its folder may contain other files of the repository.
-
-    Raises EngineFailedError unless there is exactly one.
-    """
-    patterns = [file.path for file in manifest.files] or manifest.source.include
-    names = sorted({path.name for pattern in patterns for path in folder.glob(pattern) if path.suffix == ".gguf"})
-    if len(names) != 1:
-        raise EngineFailedError(
-            f"{manifest.name}: one GGUF file is needed, not {', '.join(names) or 'none'}; name it in source.include"
-        )
-    return names[0]

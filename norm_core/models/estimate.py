@@ -2,15 +2,8 @@
 
 from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed
 
-# Bits per weight of a file, with its scales: nf4 has a 32-bit scale for each 64 weights, compressed-tensors a 16-bit
-# one for each 32. In q4_k_m some matrices have 6 bits.
-FILE_BITS = {
-    "bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5, "compressed-tensors": 4.5, "q4_k_m": 4.9,
-}  # fmt: skip
-# Bits per weight in memory: transformers makes compressed-tensors dense at the first question, and keeps the scales.
-MEMORY_BITS = FILE_BITS | {"compressed-tensors": 16.5}
-# Quantizations of weights that are published in 16 bits.
-_QUANTIZED_AT_LOAD = ("nf4", "int8")
+# Bits per weight, with its scales: nf4 has a 32-bit scale for each 64 weights. In q4_k_m some matrices have 6 bits.
+_BITS = {"bf16": 16.0, "f16": 16.0, "f32": 32.0, "nf4": 4.5, "q4_k_m": 4.9}
 # The usable share of free memory: a tenth is left for a display, activations, and the reserve of torch and CUDA.
 MEMORY_SHARE = 0.9
 # The memory that CUDA takes in a process.
@@ -22,7 +15,7 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
     parameters = manifest.parameters_million
     kv_bytes = manifest.kv_bytes_per_token
     context_tokens = manifest.context_tokens
-    bits = MEMORY_BITS.get(quantization)
+    bits = _BITS.get(quantization)
     if not (
         parameters and kv_bytes and context_tokens and bits and (bits >= 16 or manifest.precise_million is not None)
     ):
@@ -40,9 +33,7 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
 def doubles_on_cpu(manifest: Manifest) -> bool:
     """Whether a model takes twice its estimate on a CPU, where transformers widens 16-bit weights to 32 bits."""
     is_estimate = manifest.memory is not None and manifest.memory.estimated
-    is_widened = manifest.engine is EngineKind.TRANSFORMERS and (
-        manifest.quantization in ("bf16", "f16") or manifest.reads_gguf
-    )
+    is_widened = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in ("bf16", "f16")
     return is_estimate and is_widened and "dtype" not in manifest.settings
 
 
@@ -52,7 +43,6 @@ def estimate_download_mb(manifest: Manifest) -> float:
         return manifest.size_bytes / 1e6
     if not manifest.source.hub:
         return 0.0
-    quantization = "bf16" if manifest.quantization in _QUANTIZED_AT_LOAD else manifest.quantization
-    bits = FILE_BITS.get(quantization, 0.0)
-    precise_million = manifest.precise_million or 0.0 if bits < 16 else 0.0
-    return float(round(((manifest.parameters_million or 0.0) - precise_million) * bits / 8 + precise_million * 2))
+    # The weights of nf4 are published in 16 bits.
+    bits = 16.0 if manifest.quantization == "nf4" else _BITS.get(manifest.quantization, 0.0)
+    return float(round((manifest.parameters_million or 0.0) * bits / 8))

@@ -139,12 +139,6 @@ class Manifest(Config):
         return self
 
     @property
-    def reads_gguf(self) -> bool:
-        """Whether the transformers engine reads a GGUF file."""
-        names = [file.path for file in self.files] or self.source.include
-        return self.engine is EngineKind.TRANSFORMERS and any(name.endswith(".gguf") for name in names)
-
-    @property
     def size_bytes(self) -> int | None:
         """The total size of the listed files; None if no file is listed."""
         return sum(file.size_bytes for file in self.files) if self.files else None

@@ -76,7 +76,6 @@ class TransformersBackend:
         self,
         folder: Path,
         *,
-        gguf_file: str = "",
         model: str = "",
         dtype: str = "auto",
         quantization: str = "",
@@ -99,9 +98,7 @@ class TransformersBackend:
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
         from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
-        model_network, tokenizer = load_model(
-            folder, gguf_file=gguf_file, dtype=dtype, quantization=quantization, device=device
-        )
+        model_network, tokenizer = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         self._issues = () if tokenizer.has_template else (f"{model or folder.name}: {_NO_TEMPLATE}",)
         decoder = TokenDecoder(model_network, tokenizer)
         context_tokens = context_tokens or decoder.context_tokens

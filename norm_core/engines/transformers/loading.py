@@ -19,24 +19,11 @@ _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.fl
 _LOCAL_FILES = {"local_files_only": True, "trust_remote_code": False}
 # The vision part and the last layer are small and lose most by quantization.
 _UNQUANTIZED_PARTS = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
-# Quantizations that only servers read.
-_SERVED_METHODS = ("awq", "gptq")
-# The package of a quantization, where its name differs.
-_PACKAGES = {"compressed-tensors": "compressed_tensors"}
 
 
-def load_model(
-    folder: Path, *, dtype: str, quantization: str, device: str, gguf_file: str = ""
-) -> tuple[Any, PromptTokenizer]:
-    """Return the model and its tokenizer.
-
-    The weights of a GGUF file are converted to `dtype`, whatever its `quantization`.
-
-    Raises EngineFailedError if the checkpoint or the settings are faulty.
-    """
-    if gguf_file:
-        _require_package("gguf", "GGUF")
-    elif not (folder / "config.json").is_file():
+def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
+    """Return the model and its tokenizer. Raises EngineFailedError if the checkpoint or the settings are faulty."""
+    if not (folder / "config.json").is_file():
         raise EngineFailedError(
             f"{folder}: is not a transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
         )
@@ -45,44 +32,38 @@ def load_model(
             "device: torch finds no GPU on this machine; set device to cpu, or check the driver with nvidia-smi"
         )
     try:
-        return free_memory(lambda: _load_checkpoint(folder, gguf_file, dtype, quantization, device))
+        return free_memory(lambda: _load_checkpoint(folder, dtype, quantization, device))
     except EngineError:
         raise
     except Exception as error:  # noqa: BLE001  the libraries raise anything for a damaged checkpoint
-        remedy = ", or serve it with llama-server" if gguf_file else ""
         raise EngineFailedError(
-            f"{folder / gguf_file} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models "
-            f"list MODEL{remedy}"
+            f"{folder} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models list MODEL"
         ) from None
 
 
-def _load_checkpoint(
-    folder: Path, gguf_file: str, dtype: str, quantization: str, device: str
-) -> tuple[Any, PromptTokenizer]:
-    options = {**_LOCAL_FILES, "gguf_file": gguf_file} if gguf_file else _LOCAL_FILES
+def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
     device = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-    config = AutoConfig.from_pretrained(folder, **options)
+    config = AutoConfig.from_pretrained(folder, **_LOCAL_FILES)
     has_vision = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     if not has_vision and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise EngineFailedError(
             f"{folder}: a {config.model_type} neither writes nor scores text; name a causal or image-text-to-text model"
         )
-    tokenizer = load_tokenizer(folder, config, AutoTokenizer.from_pretrained(folder, **options), has_vision=has_vision)
+    tokenizer = load_tokenizer(
+        folder, config, AutoTokenizer.from_pretrained(folder, **_LOCAL_FILES), has_vision=has_vision
+    )
     if not all(tokenizer.find_letter_tokens()[:2]):  # If the files are missing, transformers makes an empty tokenizer.
         raise EngineFailedError(
             f"{folder}: the tokenizer has no letters, so it is incomplete; check it with {PROGRAM} models list MODEL"
         )
     model_class = AutoModelForImageTextToText if has_vision else AutoModelForCausalLM
-    quantization_config = None if gguf_file else _make_quantization_config(quantization, config)
-    # An argument of None would make transformers ignore the quantization of the checkpoint.
-    if quantization_config is not None:
-        options = {**options, "quantization_config": quantization_config}
     model, report = model_class.from_pretrained(
         folder,
         dtype=_choose_number_format(dtype, device),
         device_map={"": device},
         output_loading_info=True,
-        **options,
+        quantization_config=_make_quantization_config(quantization, config),
+        **_LOCAL_FILES,
     )
     if missing_keys := sorted(report["missing_keys"]):
         raise EngineFailedError(
@@ -101,47 +82,29 @@ def _choose_number_format(dtype: str, device: str) -> torch.dtype:
 
 
 def _make_quantization_config(quantization: str, config: Any) -> Any:
-    """Return the quantization config for loading; None without quantization, or if the checkpoint is quantized."""
-    checkpoint_config = getattr(config, "quantization_config", None)
-    if checkpoint_config:
-        method = str(
-            checkpoint_config["quant_method"] if isinstance(checkpoint_config, dict) else checkpoint_config.quant_method
-        )
-        if quantization not in ("", method):
-            raise EngineFailedError(
-                f"the manifest says {quantization}, and the checkpoint is quantized by {method}; "
-                "correct the manifest, or name a checkpoint that is not quantized"
-            )
-        if method in _SERVED_METHODS:
-            raise EngineFailedError(
-                f"weights quantized by {method} can be read only by a server; serve them with vLLM, or name a "
-                "checkpoint that llm-compressor made"
-            )
-        _require_package(_PACKAGES.get(method, method), method)
-        return None
-    match quantization:
-        case "":
-            return None
-        # Imported below, so that bitsandbytes is needed only on request.
-        case "int8" | "nf4":
-            _require_package("bitsandbytes", quantization)
-            from transformers import BitsAndBytesConfig  # noqa: PLC0415
+    """Return the quantization config for loading; None without quantization.
 
-            if quantization == "int8":
-                return BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=_UNQUANTIZED_PARTS)
-            return BitsAndBytesConfig(
-                load_in_4bit=True,
-                bnb_4bit_quant_type="nf4",
-                bnb_4bit_compute_dtype=torch.bfloat16,
-                llm_int8_skip_modules=_UNQUANTIZED_PARTS,
-            )
-        case _:
-            raise EngineFailedError(f"the quantization {quantization!r} is unknown: use int8 or nf4")
-
-
-def _require_package(package: str, quantization: str) -> None:
-    if find_spec(package) is None:
+    Raises EngineFailedError for another quantization than nf4, also of the checkpoint.
+    """
+    if getattr(config, "quantization_config", None):
         raise EngineFailedError(
-            f"{quantization} weights need {package}, which is not installed; "
-            f"install it with {format_install_command('transformers')}"
+            "the checkpoint is quantized, so only a server reads it; serve it with vLLM, or name one that is not "
+            "quantized, with the quantization nf4 if memory is short"
         )
+    if not quantization:
+        return None
+    if quantization != "nf4":
+        raise EngineFailedError(f"the quantization {quantization!r} is unknown: use nf4")
+    if find_spec("bitsandbytes") is None:
+        raise EngineFailedError(
+            f"nf4 needs bitsandbytes, which is not installed; install it with {format_install_command('transformers')}"
+        )
+    # Imported here, because only nf4 needs bitsandbytes.
+    from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=torch.bfloat16,
+        llm_int8_skip_modules=_UNQUANTIZED_PARTS,
+    )

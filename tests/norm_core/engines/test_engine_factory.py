@@ -233,10 +233,6 @@ def described(engine: str, **changes: Any) -> Manifest:
     return check_config(Manifest, plain | changes, "tiny.yaml")
 
 
-def listed(*names: str) -> list[dict[str, Any]]:
-    return [{"path": name, "sha256": "0" * 64, "size_bytes": 1} for name in names]
-
-
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts Taken in the place of every backend, as their libraries are not in each environment."""
@@ -258,19 +254,6 @@ def test_a_number_format_is_no_quantization() -> None:
     assert quantized.named["weights_sha256"] == "f" * 64
     assert (quantized.named["context_tokens"], quantized.named["max_images"]) == (2048, 3)
     assert taken(described("transformers", quantization="bf16")).named["quantization"] == ""
-
-
-@pytest.mark.usefixtures("stand_ins")
-def test_a_gguf_file_is_told_from_others_of_its_folder(tmp_path: Path) -> None:
-    for name in ("tiny-q4.gguf", "tiny-q8.gguf", "NOTICE.md"):
-        (tmp_path / name).touch()
-    by_files = described("transformers", files=listed("tiny-q4.gguf", "NOTICE.md"))
-    by_pattern = described("transformers", source={"hub": "a/b", "include": ["*q8.gguf"]})
-    assert taken(by_files, tmp_path).named["gguf_file"] == "tiny-q4.gguf"
-    assert taken(by_pattern, tmp_path).named["gguf_file"] == "tiny-q8.gguf"
-    assert taken(described("transformers"), tmp_path).named["gguf_file"] == ""
-    with pytest.raises(EngineFailedError, match=r"one GGUF file is needed, not tiny-q4\.gguf, tiny-q8\.gguf"):
-        taken(described("transformers", source={"hub": "a/b", "include": ["*.gguf"]}), tmp_path)
 
 
 @pytest.mark.usefixtures("stand_ins")
