@@ -25,7 +25,7 @@ from norm_monitor.session_log.schema import BagRef, Label, Participant, SessionI
 from norm_monitor.session_log.writer import StudyLog
 
 START_NS = 1_767_225_600_000_000_000
-PARTICIPANTS = (Participant(pseudonym="P-7K3MX", person_ids=("person_1",), clips=True),)
+PARTICIPANTS = (Participant(pseudonym="P-7K3MX", person_ids=("person_1",)),)
 _TALK = """
 Good morning. I am looking for a book about whales.|Good morning. Books about whales are on the second floor.
 Is there a quiet place to read?|The reading room is beside the window, to your left.

@@ -1,15 +1,14 @@
 """Find the format of sound that its messages do not state, and cut sound by who may be heard."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import BagTopic
 from norm_core.records.messages import MessageError
-from norm_core.records.speech import Speaker
+from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.senses.microphone.audio_message import decode, read_format
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.session_log.recording import Recording
 
 # The type that Tactful's own microphone uses, with a stamp in its label: 16 kHz, mono, 16 bit.
 _BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
@@ -65,19 +64,13 @@ def _is_stamped_sound(reader: BagReader, topic: BagTopic) -> bool:
     return False
 
 
-def find_audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tuple[int, int]]:
-    """Find the spans where the robot or consenting participants speak alone. Unlabelled voices count as others."""
-    people = recording.info.participants
-    consenting = {person for p in people if p.clips for person in p.person_ids}
-    consenting -= {"", *(person for p in people if not p.clips for person in p.person_ids)}
+def find_audible_spans(utterances: Iterable[Utterance], voices: Collection[str]) -> list[tuple[int, int]]:
+    """Find the spans where the robot or people with these ids speak alone. Unlabelled voices count as others."""
     spans: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
-    for utterance in recording.utterances:
-        span = (max(utterance.start_ns, from_ns), min(utterance.end_ns, until_ns))
-        if span[0] >= span[1]:
-            continue
-        is_audible = utterance.speaker is Speaker.ROBOT or utterance.speaker_id in consenting
-        (spans if is_audible else others).append(span)
+    for utterance in utterances:
+        is_audible = utterance.speaker is Speaker.ROBOT or (utterance.speaker_id and utterance.speaker_id in voices)
+        (spans if is_audible else others).append((utterance.start_ns, utterance.end_ns))
     for other_start, other_end in others:
         halves = (((start, min(end, other_start)), (max(start, other_end), end)) for start, end in spans)
         spans = [(start, end) for half in halves for start, end in half if start < end]

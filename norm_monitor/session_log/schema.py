@@ -44,7 +44,6 @@ class Participant:
 
     pseudonym: str
     person_ids: tuple[str, ...] = ()
-    clips: bool = False  # consent to clips of their face and voice
     transcript: bool = True  # consent to storing their words
 
 
@@ -139,8 +138,6 @@ class Consent(StrEnum):
 
     WORDS = "words"
     CODERS = "coders"
-    CLIPS = "clips"
-    PUBLICATION = "publication"
     EVERYTHING = "everything"
 
 
@@ -241,14 +238,7 @@ def limit_consents(
     participants: Iterable[Participant], is_allowed: Callable[[str, Consent], bool]
 ) -> tuple[Participant, ...]:
     """Return the participants with the consents that are allowed alone."""
-    return tuple(
-        replace(
-            p,
-            clips=p.clips and is_allowed(p.pseudonym, Consent.CLIPS),
-            transcript=p.transcript and is_allowed(p.pseudonym, Consent.WORDS),
-        )
-        for p in participants
-    )
+    return tuple(replace(p, transcript=p.transcript and is_allowed(p.pseudonym, Consent.WORDS)) for p in participants)
 
 
 def collect_person_ids(record: Any) -> set[str]:

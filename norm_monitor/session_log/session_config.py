@@ -33,7 +33,6 @@ class StudyConfig(Config):
         default=(),
         description="pseudonyms, each followed by = and the person ids of this session: P-7K3MX=person_1,voice_2",
     )
-    clips: tuple[str, ...] = Field(default=(), description="pseudonyms of participants who consented to clips")
     no_words: tuple[str, ...] = Field(
         default=(),
         description="pseudonyms of participants whose words are withheld, because they did not consent to a transcript",
@@ -59,17 +58,14 @@ class StudyConfig(Config):
         return self
 
 
-def parse_participants(
-    texts: Iterable[str], clips: Iterable[str] = (), no_words: Iterable[str] = ()
-) -> tuple[Participant, ...]:
-    """Parse participants such as P-7K3MX=person_1,voice_2, with their consents.
+def parse_participants(texts: Iterable[str], no_words: Iterable[str] = ()) -> tuple[Participant, ...]:
+    """Parse participants such as P-7K3MX=person_1,voice_2, some of whom consent to no transcript.
 
-    Raises LogError for a consent of somebody who is not among the participants.
+    Raises LogError if one of these is not among the participants.
     """
-    clips = set(clips)
     no_words = set(no_words)
     parts = [text.partition("=") for text in texts]
-    if unknown := (clips | no_words) - {pseudonym for pseudonym, _, _ in parts}:
+    if unknown := no_words - {pseudonym for pseudonym, _, _ in parts}:
         raise LogError(
             f"{', '.join(sorted(unknown))}: not a participant of this session; name them as participants too"
         )
@@ -77,7 +73,6 @@ def parse_participants(
         Participant(
             pseudonym=pseudonym,
             person_ids=tuple(filter(None, ids.split(","))),
-            clips=pseudonym in clips,
             transcript=pseudonym not in no_words,
         )
         for pseudonym, _, ids in parts
@@ -118,7 +113,7 @@ class WordsPolicy:
         """Derive the policy from the study settings of a monitor."""
         participants = values.get("study.participants") or ()
         no_words = values.get("study.no_words") or ()
-        return cls.from_participants(parse_participants(participants, (), no_words))
+        return cls.from_participants(parse_participants(participants, no_words))
 
     def explain_withheld(self, *person_ids: str) -> str:
         """Explain why the words of these people are withheld. Empty if they may be passed on."""

@@ -28,8 +28,6 @@ class StudyParticipant(Config):
 
     words: bool = Field(default=True, description="consent to a transcript of their words")
     coders: bool = Field(default=False, description="consent to be watched by coders")
-    clips: bool = Field(default=False, description="consent to show clips of their face and voice to others")
-    publication: bool = Field(default=False, description="consent to share pseudonymised data")
     withdrawn: dict[Consent, date] = Field(default={}, description="what they withdrew, and when")
 
     def allows(self, what: Consent) -> bool:
@@ -38,7 +36,7 @@ class StudyParticipant(Config):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The consents that hold among words, coders, clips and publication."""
+        """The consents that hold among words and coders."""
         return tuple(what.value for what in Consent if what is not Consent.EVERYTHING and self.allows(what))
 
 
@@ -148,7 +146,6 @@ class StudyFile(Config):
             Participant(
                 pseudonym=pseudonym,
                 person_ids=ids,
-                clips=self.participants[pseudonym].allows(Consent.CLIPS),
                 transcript=self.participants[pseudonym].allows(Consent.WORDS),
             )
             for pseudonym, ids in self.sessions[session].participants.items()

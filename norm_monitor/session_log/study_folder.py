@@ -232,12 +232,10 @@ class Study:
     def recording_for_coders(self, name: str) -> Recording:
         """Open a session for coders. Raises NotWatchableError unless its participants agreed to that."""
         recording = self.recording_of(name)
-        participants = recording.info.participants
-        if reason := self.file.explain_hidden(p.pseudonym for p in participants):
+        if reason := self.file.explain_hidden(p.pseudonym for p in recording.info.participants):
             remedy = f"if they agree now: {PROGRAM} study participant {self.folder} PSEUDONYM --coders"
             raise NotWatchableError(f"session {name}: {reason}; {remedy}")
-        watched = tuple(replace(p, clips=True) for p in participants)
-        return replace(recording, info=replace(recording.info, participants=watched))
+        return recording
 
     def recordings(self) -> tuple[dict[str, Recording], list[str]]:
         """Open the sessions that have data. Return them by name, and remarks on those that are left out."""

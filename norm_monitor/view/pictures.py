@@ -136,15 +136,6 @@ class OtherBagError(TactfulError, ValueError):
     """A bag is not the one of a log. The message gives the remedy."""
 
 
-def explain_hidden_pictures(recording: Recording) -> str:
-    """Explain why no picture and sound may be shown. Empty where every participant consented."""
-    participants = recording.info.participants
-    if not participants:
-        return "The log names no participant who consented to clips."
-    refused = [p.pseudonym for p in participants if not p.clips]
-    return f"{', '.join(refused)} did not consent to clips." if refused else ""
-
-
 def check_bag(recording: Recording, bag: Path) -> None:
     """Raise OtherBagError unless the log names this bag: consent covers no other images."""
     named = recording.info.bag

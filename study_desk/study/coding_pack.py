@@ -13,7 +13,7 @@ from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.session_log.recording import Recording
 from norm_monitor.session_log.schema import LinkedMedia, parse_media
 from norm_monitor.session_log.study_folder import NotWatchableError, Study, StudyError
-from norm_monitor.view.pictures import check_bag, explain_hidden_pictures
+from norm_monitor.view.pictures import check_bag
 from study_desk.coding.forms.boris import BorisObservation, has_length, write_boris_project
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import build_sheet, find_origin_ns
@@ -133,8 +133,8 @@ def _link_media(
     all_media = [parse_media(text) for text in recording.info.media]
     if not all_media:
         return ()
-    if reason := explain_hidden_pictures(recording):
-        remarks.append(f"{name}: media left out. {reason}")
+    if not recording.info.participants:
+        remarks.append(_name_nobody(name))
         return ()
     links = []
     for media in all_media:
@@ -164,8 +164,8 @@ def _make_media(  # noqa: PLR0917
     if not bag or not (study.folder / bag).exists():
         remarks.append(f"{name}: study.yaml names no media and no bag that is there: coders see and hear nothing there")
         return ()
-    if reason := explain_hidden_pictures(recording):
-        remarks.append(f"{name}: media left out. {reason}")
+    if not recording.info.participants:
+        remarks.append(_name_nobody(name))
         return ()
     check_bag(recording, study.folder / bag)
     video = folder / "media" / f"{name}.mp4"
@@ -174,6 +174,10 @@ def _make_media(  # noqa: PLR0917
     report = write_video(study.folder / bag, video, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
     return (LinkedMedia(path=str(video)),)
+
+
+def _name_nobody(name: str) -> str:
+    return f"{name}: media left out, as study.yaml names no participant who agreed to be watched: add them to it"
 
 
 def _copy_into_pack(path: Path, target: Path) -> Path:

@@ -172,4 +172,4 @@ def _find_open_withdrawals(study: Study, name: str, records: list[object]) -> It
 def _is_erasure_due(study: Study, session: PlannedSession) -> bool:
     """Whether a participant withdrew something that the bag and the media hold, so that their absence is right."""
     withdrawn = {consent for name in session.participants for consent in study.file.participants[name].withdrawn}
-    return bool(withdrawn - {Consent.PUBLICATION, Consent.CODERS})
+    return bool(withdrawn - {Consent.CODERS})

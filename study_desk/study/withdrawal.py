@@ -27,9 +27,6 @@ from study_desk.study.outputs import (
 )
 from study_desk.study.retention import expire
 
-# The outputs that hold what a consent allows: none are made for others, and two consents concern every output.
-_OUTPUT_KINDS = {Consent.CODERS: (PACK, PACK_MEDIA), Consent.CLIPS: (), Consent.PUBLICATION: ()}
-
 
 @record
 class StudyErasure:
@@ -73,7 +70,7 @@ def withdraw(
     logs = dict(study.logs())
     own_logs = {name: log for name, log in logs.items() if name in sessions}
     is_erasing = not {Consent.EVERYTHING, Consent.WORDS}.isdisjoint(consents)
-    kinds = None if is_erasing else [kind for consent in withdrawal.consents for kind in _OUTPUT_KINDS[consent]]
+    kinds = None if is_erasing else (PACK, PACK_MEDIA)
     changed: dict[str, int] = {}
     faults: dict[str, str] = {}
     runs = WordRuns()
@@ -98,13 +95,12 @@ def withdraw(
     if is_erasing:
         note_left_files(study, _expand_folders(study, _list_raw_files(study, touched - sessions)))
         left, scope = _search_folder(study, names, runs, key_file)
-    is_about_raw_files = bool({*consents} - {Consent.PUBLICATION, Consent.CODERS})
     return StudyErasure(
         entries={name: changed.get(name, 0) for name in sorted(touched & logs.keys() | faults.keys())},
         faults=faults,
         missing=tuple(sorted(sessions - logs.keys())),
         outputs=outputs,
-        not_reached=_list_raw_files(study, sessions) if is_about_raw_files else (),
+        not_reached=_list_raw_files(study, sessions) if is_erasing else (),
         left=left,
         scope=scope,
     )

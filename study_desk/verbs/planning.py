@@ -38,12 +38,6 @@ def participant(  # noqa: PLR0917
     coders: Annotated[
         bool | None, typer.Option("--coders/--no-coders", help="Consent to be watched by coders.")
     ] = None,
-    clips: Annotated[
-        bool | None, typer.Option("--clips/--no-clips", help="Consent to show clips of face and voice to others.")
-    ] = None,
-    publication: Annotated[
-        bool | None, typer.Option("--publication/--no-publication", help="Consent to share pseudonymised data.")
-    ] = None,
     name: Annotated[list[str] | None, typer.Option(help="Real name or nickname, for --keys. Repeatable.")] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Key file to write the names into, made if absent; keep it apart from the logs.")
@@ -59,7 +53,7 @@ def participant(  # noqa: PLR0917
         raise TactfulError("give a PSEUDONYM, or --name and --keys together; study.yaml holds no names")
     if name and keys:
         pseudonym = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
-    set_consent(study, pseudonym, words=words, coders=coders, clips=clips, publication=publication)
+    set_consent(study, pseudonym, words=words, coders=coders)
     entry = study.file.participants[pseudonym]
     text = f"{pseudonym}: {', '.join(entry.allowed) or 'consents to nothing but taking part'}"
     print_result({"pseudonym": pseudonym, "consents": entry.allowed}, text, as_json=as_json)

@@ -29,8 +29,6 @@ def withdraw_(  # noqa: PLR0917
     participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     coders: Annotated[bool, typer.Option("--coders", help="Hide them from coders; delete packs.")] = False,
-    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips.")] = False,
-    publication: Annotated[bool, typer.Option("--publication", help="Note that nobody shares their data.")] = False,
     everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
     keys: Annotated[
         Path | None,
@@ -71,19 +69,10 @@ def withdraw_(  # noqa: PLR0917
     if expired:
         _print_erasure(study, expire_study(study, WallClock()), "emptied", as_json=as_json)
         return
-    is_chosen = {
-        Consent.WORDS: words,
-        Consent.CODERS: coders,
-        Consent.CLIPS: clips,
-        Consent.PUBLICATION: publication,
-        Consent.EVERYTHING: everything,
-    }
+    is_chosen = {Consent.WORDS: words, Consent.CODERS: coders, Consent.EVERYTHING: everything}
     consents = tuple(consent for consent in is_chosen if is_chosen[consent])
     if not consents:
-        raise TactfulError(
-            f"{participant}: nothing is named to withdraw; name --words, --clips, --coders, --publication or "
-            "--everything"
-        )
+        raise TactfulError(f"{participant}: nothing is named to withdraw; name --words, --coders or --everything")
     key_file = keys or _find_key_file(folder, participant)
     erasure = withdraw(
         study,

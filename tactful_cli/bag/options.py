@@ -13,5 +13,5 @@ NoFace = Annotated[
 ]
 ConsentingVoices = Annotated[
     list[str] | None,
-    typer.Option(help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."),
+    typer.Option(metavar="ID", help="Id in the transcript of a person who consented to sound. Repeatable."),
 ]

@@ -1,6 +1,6 @@
 """`tactful bag video`: make a video of a bag for coders."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,11 +13,10 @@ from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
 from norm_monitor.privacy.sound import find_audible_spans
 from norm_monitor.session_log.recording import load_bag
-from norm_monitor.session_log.session_config import parse_participants
 from tactful_cli.bag.options import BagPath, ConsentingVoices, NoFace
 from tactful_cli.console import err, print_json, remark, show
 from tactful_cli.progress import show_progress
-from tactful_cli.session_options import SessionPeople, face_finder
+from tactful_cli.session_options import face_finder
 from tactful_cli.verb_options import AsJson
 
 
@@ -44,7 +43,6 @@ def video(  # noqa: PLR0917
     sound: Annotated[
         Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
     ] = Sound.CONSENTED,
-    participant: SessionPeople = None,
     voice: ConsentingVoices = None,
     camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
     microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
@@ -58,10 +56,7 @@ def video(  # noqa: PLR0917
         raise BagError(f"{out}: is there already, or does not end in .mp4; name a new file such as session.mp4")
     spans: tuple[tuple[int, int], ...] | None = None
     if sound is Sound.CONSENTED:
-        recording = load_bag(bag)
-        people = parse_participants(participant or (), voice or ())
-        recording = replace(recording, info=replace(recording.info, participants=people))
-        spans = tuple(find_audible_spans(recording, recording.start_ns, recording.end_ns))
+        spans = tuple(find_audible_spans(load_bag(bag).utterances, voice or ()))
     options = VideoOptions(
         camera=camera,
         microphone=microphone,
@@ -79,8 +74,8 @@ def video(  # noqa: PLR0917
     show(f"{out}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
     if report.microphone and spans is not None:
         err.print(
-            f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "
-            "and --voice, or hear all with --sound all",
+            f"{report.microphone}: only the robot and voices that consented are heard; name them with --voice, or hear "
+            "all with --sound all",
             markup=False,
         )
     remark(*report.remarks)

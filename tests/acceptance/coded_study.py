@@ -47,11 +47,11 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 def make_coded_study(folder: Path) -> Path:
-    """Make the study: everybody consents to publication, and two coders share six sessions."""
+    """Make the study, in which two coders share six sessions."""
     study("init", folder, "--name", "kiosk", "--condition", "quiet", "--condition", "chatty", "--coder", "C-1",
           "--coder", "C-2")  # fmt: skip
     for person in PEOPLE:
-        study("participant", folder, person, "--publication")
+        study("participant", folder, person)
     for number, (name, (condition, people, codings)) in enumerate(SESSIONS.items()):
         log = folder.parent / name
         write_session(log, name, condition, people, START_NS + number * 86_400 * NS_PER_S)

@@ -26,9 +26,9 @@ def uncoded(tmp_path: Path) -> Path:
     folder = tmp_path / "library-2026"
     study("init", folder, "--condition", "apology", "--coder", "C-1", "--coder", "C-2")
     study("participant", folder, "P-7K3MX", "--coders")
-    study("participant", folder, "P-SHY11", "--clips", "--publication")
+    study("participant", folder, "P-SHY11")
     for name in ("S1", "S2", "S3", "S4", "S5"):
-        person = Participant(pseudonym="P-SHY11" if name == "S5" else "P-7K3MX", person_ids=("person_1",), clips=True)
+        person = Participant(pseudonym="P-SHY11" if name == "S5" else "P-7K3MX", person_ids=("person_1",))
         write_log(tmp_path / name, session=name, length_s=20, flags=0, participants=(person,))
         study("add", folder, tmp_path / name)
     return folder

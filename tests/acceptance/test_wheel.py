@@ -147,7 +147,7 @@ def test_its_extras_bring_the_parts(with_parts: Path, wheels: Path, away: Path) 
             names = set(archive.namelist())
         files = {path for path in (ROOT / part).rglob("*.*") if path.suffix == ".py" or is_data(path)}
         assert {str(path.relative_to(ROOT)) for path in files} - names == set()
-    assert "clips" in run(with_parts / "bin/tactful", "study", "participant", "--help", cwd=away)
+    assert "coders" in run(with_parts / "bin/tactful", "study", "participant", "--help", cwd=away)
     assert "egonormia" in run(with_parts / "bin/tactful", "bench", "run", "--help", cwd=away)
 
 

@@ -199,7 +199,7 @@ def test_each_parameter_has_the_type_of_its_model(domain_id: int, observer: Obse
     types = {"boolean": "BOOL", "integer": "INTEGER", "number": "DOUBLE", "string": "STRING", "array": "STRING_ARRAY"}
     specs = list_specs(MonitorNodeConfig)
     expected = [Parameter.Type[types[spec.schema.get("type", "string")]].value for spec in specs.values()]
-    with NodeProcess(["monitor"], {"monitor": {"study.clips": []}}, domain_id, options=()):
+    with NodeProcess(["monitor"], {"monitor": {"study.no_words": []}}, domain_id, options=()):
         for _ in range(2):
             values = observer.call(GetParameters, "/tactful/monitor/get_parameters", names=list(specs)).values
             assert [value.type for value in values] == expected

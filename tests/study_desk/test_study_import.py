@@ -26,7 +26,7 @@ HEADER = "session,coder,polarity,attribute,start_s,end_s\n"
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     study = init_study(tmp_path / "study", "library-2026", [], ["C-1", "C-2"])
-    set_consent(study, "P-7K3MX", clips=True)
+    set_consent(study, "P-7K3MX", words=True)
     for name in ("S1", "S2", "S10"):
         write_log(tmp_path / name, session=name, length_s=60, flags=3)
         add_log(study, tmp_path / name, CLOCK)

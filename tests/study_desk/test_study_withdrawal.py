@@ -79,7 +79,7 @@ def make_study(folder: Path, people: Sequence[Participant], *more: object) -> Pa
     """A study of one session S1."""
     run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
     for person in people:
-        run("participant", folder, person.pseudonym, "--clips", "--coders")
+        run("participant", folder, person.pseudonym, "--coders")
     with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
         for record in (*list_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
             log.append(record, START_NS)
@@ -329,7 +329,7 @@ def test_withdrawing_everything_removes_names(tmp_path: Path, *, keys_in_study: 
 
 def test_withdraw_needs_a_consent_and_an_existing_key_file(tmp_path: Path) -> None:
     study = make_study(tmp_path / "study", ALONE)
-    assert "name --words, --clips" in str(run("withdraw", study, "P-1").exception)
+    assert "name --words, --coders or" in str(run("withdraw", study, "P-1").exception)
     printed = str(run("withdraw", study, "P-1", "--everything", "--keys", tmp_path / "kyes.json").exception)
     assert "there is no such key file" in printed
     assert "goldfish" in (study / "sessions/S1/events-000001.jsonl").read_text()

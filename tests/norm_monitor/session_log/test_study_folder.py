@@ -28,13 +28,13 @@ from tests.study_session import START_NS, info, write_log
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 JOKE = "{id: joke, name: joke, polarity: competence}"
 DAY_NS = 86_400 * NS_PER_S
-PEOPLE = (Participant(pseudonym="P-1", person_ids=("person_1",), clips=True), Participant(pseudonym="P-2"))
+PEOPLE = (Participant(pseudonym="P-1", person_ids=("person_1",)), Participant(pseudonym="P-2"))
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     study = init_study(tmp_path / "study", "library-2026", ["apology", "none"], ["C-1", "C-2"])
-    set_consent(study, "P-7K3MX", words=True, clips=True)
+    set_consent(study, "P-7K3MX", words=True, coders=True)
     return study
 
 

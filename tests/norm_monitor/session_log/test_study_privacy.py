@@ -22,7 +22,7 @@ from norm_monitor.session_log.redact import NAME, WITHHELD, NamesToRemove, Redac
 from norm_monitor.session_log.schema import Label, Participant, Review, Tombstone
 from norm_monitor.session_log.session_config import make_redactor
 from norm_monitor.session_log.writer import StudyLog
-from norm_monitor.view.pictures import OtherBagError, check_bag, explain_hidden_pictures
+from norm_monitor.view.pictures import OtherBagError, check_bag
 from study_desk.study.erase import erase, plan_erasure
 from tests.study_session import START_NS, info, records, write_bag, write_log
 
@@ -293,9 +293,3 @@ def test_pictures_come_only_from_the_bag_that_the_log_names(tmp_path: Path, bag:
         check_bag(replace(of_bag, info=replace(of_bag.info, bag=None)), bag)
     name_bag(tmp_path / "log", tmp_path / "other", ReplayClock(START_NS))
     check_bag(open_recording(tmp_path / "log"), tmp_path / "other")
-
-
-def test_pictures_need_the_consent_of_all(of_bag: Recording) -> None:
-    refused = replace(of_bag.info, participants=(Participant(pseudonym="P-7K3MX", clips=False),))
-    assert "P-7K3MX did not consent" in explain_hidden_pictures(replace(of_bag, info=refused))
-    assert explain_hidden_pictures(replace(of_bag, info=replace(of_bag.info, participants=())))

@@ -95,7 +95,7 @@ class StudySession:
 def _make_opener(
     config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
-    participants = parse_participants(config.participants, config.clips, config.no_words)
+    participants = parse_participants(config.participants, config.no_words)
     redactor = make_redactor(_expand_path(config.key_file), participants, _expand_path(config.policy))
     info = SessionInfo(
         study=config.name,
