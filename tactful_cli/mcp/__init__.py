@@ -1,1 +1,1 @@
-"""`tactful mcp`: a running graph or a bag as tools of the Model Context Protocol."""
+"""`tactful mcp`: a running graph as tools of the Model Context Protocol."""

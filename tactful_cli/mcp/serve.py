@@ -1,4 +1,4 @@
-"""`tactful mcp`: give a language model the flags, the talk and advice of a running graph or a bag, as tools."""
+"""`tactful mcp`: give a language model the flags, the talk and advice of a running graph, as tools."""
 
 import os
 import secrets
@@ -6,64 +6,30 @@ import signal
 import socket
 import time
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from threading import Event, Thread
 from typing import Annotated, Any
 
 import typer
 
 from action_selector.request import Request
-from action_selector.selector import SelectorFiles, open_selector
-from norm_core.bags.reader import BagReader
-from norm_core.bags.storage import is_bag
-from norm_core.bags.topic import BagError
 from norm_core.records.decision import Decision
 from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, format_install_command, is_installed
-from norm_core.runtime.time import ReplayClock, WallClock, s_to_ns
-from norm_monitor.replay.bag_driver import feed_monitor, make_replay_monitor
+from norm_core.runtime.time import s_to_ns
 from norm_monitor.session_log.session_config import WordsPolicy
-from norm_monitor.session_log.study_folder import study_of
 from tactful_cli.console import complain
-from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
-from tactful_cli.mcp.session import Advise, Session, advice_of
-from tactful_cli.verb_options import RobotTopics, WordsTopics, make_app
+from tactful_cli.mcp.session import Advise, Session
+from tactful_cli.verb_options import make_app
 
 WAIT_S, SPARE_S = 0.25, 1.0
 OF_REQUEST = ("candidates", "situation", "others", "facts")
 STUDY_SETTINGS = ["study.participants", "study.no_words"]
 Log = Callable[[str], None]
-
-
-def policy_of(bag: Path) -> WordsPolicy:
-    """Return whose words of a bag may be told, by the log of its study."""
-    of_study = study_of(bag)
-    return WordsPolicy.from_participants(of_study[0].recording_of(of_study[1]).info.participants if of_study else ())
-
-
-def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> None:
-    """Run the monitor on a bag, as `tactful flags` does."""
-    try:
-        with BagReader(bag) as reader:
-            senses, clock = options.senses(reader, str(bag)), ReplayClock()
-            monitor = make_replay_monitor(senses.sources, clock)
-            for _, taken in feed_monitor(senses.records(), monitor, clock):
-                session.take(taken)
-                if session.ended.is_set():
-                    return
-            for remark in remarks_of(reader, senses, monitor):
-                log(remark)
-        session.follow()
-    except (TactfulError, ValueError, OSError) as error:
-        session.problem = str(error)
-        log(str(error))
-    session.read.set()
 
 
 class GraphFeed:
@@ -74,7 +40,6 @@ class GraphFeed:
         self._instance, self._asked, self._spoken = "", 0, Event()
         self._policy: WordsPolicy | None = None
         self.behind_ns = 0  # the monitor's time behind that of this machine, as where it is simulated
-        session.read.set()
 
     def advise(self, request: Request, deadline_s: float) -> Decision:
         """Ask the graph's selector, while `listen` runs."""
@@ -135,10 +100,7 @@ app = make_app()
 
 
 @app.command()
-def mcp(  # noqa: PLR0917
-    bag: Annotated[
-        Path | None, typer.Option(metavar="BAG", help="Read a rosbag2 bag instead of the running graph.")
-    ] = None,
+def mcp(
     namespace: Annotated[str, typer.Option(help="Namespace of the robot, where several share a ROS domain.")] = "",
     http: Annotated[
         int | None,
@@ -153,12 +115,6 @@ def mcp(  # noqa: PLR0917
     deadline: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Time limit of a request.")
     ] = 10.0,
-    skills: Annotated[
-        str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills; a graph's selector has its own.")
-    ] = "",
-    house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules, as well.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
 ) -> None:
     """Serve flags, explanations, the talk so far and advice to a language model, until it disconnects or Ctrl-C.
 
@@ -168,23 +124,13 @@ def mcp(  # noqa: PLR0917
         raise ExtraMissingError(f"mcp: the package mcp is missing; run {format_install_command('mcp')}")
     from tactful_cli.mcp.server import build_server  # noqa: PLC0415  of the extra
 
-    files = SelectorFiles(skills=skills, house_rules=house_rules)
-    if bag:
-        if not is_bag(bag):
-            raise BagError(f"{bag}: is not a rosbag2 bag; name the folder of one")
-        options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
-        session = Session(f"bag {bag.name}", policy_of(bag), advice_of(open_selector(files, WallClock())))
-        works = [partial(read_bag, bag, options, session, _complain)]
-    else:
-        stream = GraphStream(namespace, "mcp", _complain, commands=True)
-        name, unknown = f"graph {stream.namespace}", WordsPolicy(is_known=False)
-        advise: Advise = lambda *asked: feed.advise(*asked)  # noqa: E731, PLW0108  feed is made below
-        session = Session(name, unknown, advise, lambda: time.time_ns() - feed.behind_ns)
-        feed = GraphFeed(stream, session, _complain)
-        works = [partial(feed.listen), partial(feed.follow)]
-    server = build_server(session, files, deadline)
+    stream = GraphStream(namespace, "mcp", _complain, commands=True)
+    advise: Advise = lambda *asked: feed.advise(*asked)  # noqa: E731, PLW0108  feed is made below
+    session = Session(f"graph {stream.namespace}", advise, lambda: time.time_ns() - feed.behind_ns)
+    feed = GraphFeed(stream, session, _complain)
+    server = build_server(session, deadline)
     # Python waits for these threads: one that a model still keeps busy as Python ends would abort the process.
-    for work in works:
+    for work in (feed.listen, feed.follow):
         Thread(target=work).start()
     try:
         if http is not None:
@@ -195,7 +141,7 @@ def mcp(  # noqa: PLR0917
             signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
         server.run()
     finally:
-        session.end()
+        session.ended.set()
 
 
 def _serve_http(server: Any, port: int) -> None:

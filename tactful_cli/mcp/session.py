@@ -3,21 +3,19 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event, Lock
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from action_selector.request import Request
-from action_selector.selector import Selector
 from norm_core.engines.prompt import Quoted
 from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_core.runtime.time import ns_to_s
 from norm_monitor.assessment.explanation import explain
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.session_log.session_config import WordsPolicy
@@ -35,22 +33,6 @@ Told = dict[str, Any]
 Advise = Callable[[Request, float], Decision]  # with the seconds within which it decides
 
 
-def advice_of(selector: Selector) -> Advise:
-    """Return what decides by a selector of this process, one request at a time."""
-    advising = Lock()
-
-    def advise(request: Request, deadline_s: float) -> Decision:
-        deadline_ns = time.time_ns() + s_to_ns(deadline_s)
-        if not advising.acquire(timeout=deadline_s):
-            raise TactfulError("another request for advice is under way; ask again, or with a later deadline")
-        try:
-            return selector.decide(selector.ask(replace(request, others=request.others or ()), deadline_ns)).decision
-        finally:
-            advising.release()
-
-    return advise
-
-
 def fenced(text: str, label: str) -> str:
     """Return people's words, or ours about them, as data that no reader takes for instructions."""
     return Quoted(text=text[:LONGEST_TEXT], label=label).fence() if text else ""
@@ -59,15 +41,12 @@ def fenced(text: str, label: str) -> str:
 class Session:
     """The flags, the talk and the nodes of one session. One thread adds, any reads."""
 
-    def __init__(
-        self, source: str, policy: WordsPolicy, advise: Advise, stamp_ns: Callable[[], int] | None = None
-    ) -> None:
-        """`stamp_ns` is the time of now; without one, a recording's talk stands where it ended."""
-        self.source, self.policy, self.problem = source, policy, ""
+    def __init__(self, source: str, advise: Advise, stamp_ns: Callable[[], int]) -> None:
+        """`stamp_ns` is the time of now. Until the policy is known, no words of people are given."""
+        self.source, self.policy, self.problem = source, WordsPolicy(is_known=False), ""
         self.talk, self.revision = TalkSoFar(), 0  # the revision rises with each state of a flag
-        self.read = Event()  # once a recording is read to its end, or the listening began
         self.ended = Event()  # once nobody asks any more
-        self._advise, self._stamp_ns = advise, stamp_ns or (lambda: self.talk.newest_ns)
+        self._advise, self._stamp_ns = advise, stamp_ns
         self._flags: OrderedDict[str, tuple[int, SocialFlag, set[str]]] = OrderedDict()  # when it changed, of whom
         self._changed_ns = 0
         self._statuses: dict[str, MonitorStatus] = {}
@@ -89,11 +68,6 @@ class Session:
             elif isinstance(taken, MonitorStatus):
                 self._statuses[taken.node] = taken
         self.talk.take(taken)
-
-    def end(self) -> None:
-        """Let what reads end, and answer what waits for it."""
-        self.ended.set()
-        self.read.set()
 
     def forget(self) -> None:
         """Forget what was said and flagged, as another session begins."""
@@ -187,7 +161,6 @@ class Session:
         return {
             "source": self.source,
             "problem": self.problem,
-            "is_read": self.read.is_set(),
             "now_s": _seconds(self._stamp_ns()),
             "nodes": nodes,
             "flags": flags,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import yaml
 from pydantic import ValidationError, validate_call
@@ -20,7 +21,6 @@ from rosbags.rosbag2 import StoragePlugin
 from action_selector.candidates import SkillCatalogue
 from action_selector.house_rules import HouseRules
 from action_selector.retrieval import read_precedents
-from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.bags.reader import BagReader
@@ -33,7 +33,6 @@ from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.config import load_config, load_yaml
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.encounters.library import find as find_scenario
 from norm_monitor.encounters.library import read as read_scenario
@@ -56,7 +55,7 @@ from sim_replays.suites.videonorms import read as read_videonorms
 from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
 from tactful_cli.graph_stream import parse_line
-from tactful_cli.mcp.session import Session, advice_of
+from tactful_cli.mcp.session import Session
 from tactful_cli.up.profile import load as load_profile
 from tests.norm_core.bags.bag_files import entries, write_rosbags
 
@@ -170,8 +169,8 @@ def _http(data: bytes) -> None:
 
 @cache
 def _tools() -> dict[str, Callable[..., object]]:
-    session = Session("fuzz", WordsPolicy(), advice_of(open_selector(SelectorFiles(), WallClock())))
-    session.read.set()
+    session = Session("fuzz", Mock(), lambda: session.talk.newest_ns)
+    session.policy = WordsPolicy()
     named = ("recent_flags", "explain_flag", "talk_so_far", "status")
     return {"take": session.take, **{name: validate_call(getattr(session, name)) for name in named}}
 

@@ -7,17 +7,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.session_log.session_config import WordsPolicy
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.mcp.serve import GraphFeed
 from tactful_cli.mcp.session import Session as McpSession
-from tactful_cli.mcp.session import advice_of
 from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 
@@ -31,13 +29,13 @@ HEARD = Utterance(stamp_ns=0, utterance_id="u", speaker=Speaker.USER, text="word
 
 
 def session(policy: WordsPolicy) -> McpSession:
-    made = McpSession("test", policy, advice_of(open_selector(SelectorFiles(), WallClock())))
+    made = McpSession("test", Mock(), lambda: made.talk.newest_ns)
+    made.policy = policy
     for at_s, who in ((1, "p1"), (3, "p2"), (5, ""), (6, "p2")):  # the last two are one turn
         stamp_ns = at_s * NS_PER_S
         times: Any = {"stamp_ns": stamp_ns, "start_ns": stamp_ns, "end_ns": stamp_ns + NS_PER_S}
         made.take(replace(HEARD, utterance_id=f"u{at_s}", speaker_id=who, text=f"words at {at_s}", **times))
     made.take(FLAG)
-    made.read.set()
     return made
 
 
@@ -98,7 +96,7 @@ def server_of(asked: McpSession, deadline_s: float) -> Any:
     pytest.importorskip("mcp", reason="the extra mcp is not installed")
     from tactful_cli.mcp.server import build_server
 
-    return build_server(asked, SelectorFiles(), deadline_s)
+    return build_server(asked, deadline_s)
 
 
 def test_a_new_flag_is_told_to_who_listens() -> None:
