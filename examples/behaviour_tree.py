@@ -16,6 +16,7 @@ from threading import Event
 from typing import Any
 
 import rclpy
+from action_msgs.msg import GoalStatus
 from norm_interfaces.action import CheckUtterance, SelectAction
 from norm_interfaces.msg import MonitorStatus, OtherAgent, Outcome, SocialFlag
 from py_trees.behaviour import Behaviour
@@ -78,7 +79,11 @@ class GoalLeaf(Behaviour):
             self._asked = self._sent.result().get_result_async()
         elif self._asked is not None and self._asked.done():
             self.result = self._asked.result().result
-            return Status.SUCCESS if self._judge(self.result) else Status.FAILURE
+            is_success = self._judge(self.result)  # which an empty result, of a goal that was aborted, may look like
+            if is_success and self._asked.result().status == GoalStatus.STATUS_SUCCEEDED:
+                return Status.SUCCESS
+            self.feedback_message = self.feedback_message or f"{self.action_name}: its node gave no result"
+            return Status.FAILURE
         return Status.RUNNING
 
     def terminate(self, new_status: Status) -> None:

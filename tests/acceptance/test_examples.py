@@ -166,6 +166,25 @@ def test_goal_leaf_never_waits_and_cancels_on_halt(
 
 
 @pytest.mark.ros
+def test_goal_leaf_takes_an_abort_without_a_result_as_failure(leaves: Any, observer: Observer) -> None:
+    from norm_interfaces.action import SelectAction
+    from py_trees.common import Status
+    from rclpy.action import ActionServer
+
+    def abort(handle: Any) -> Any:
+        handle.abort()
+        return SelectAction.Result()
+
+    leaf = leaves.SelectActionLeaf("ask", SelectAction.Goal, PATIENCE_S)
+    leaf.setup(node=observer.node)
+    server = ActionServer(observer.node, SelectAction, "/tactful/select_action", abort)
+    observer.until(lambda: (leaf.tick_once(), leaf.result)[1], "the end of the goal")
+    assert (leaf.status, leaf.feedback_message) == (Status.FAILURE, "tactful/select_action: its node gave no result")
+    leaf.shutdown()
+    server.destroy()
+
+
+@pytest.mark.ros
 def test_condition_leaf_follows_flags_and_monitor(leaves: Any, domain_id: int, observer: Observer, talk: Path) -> None:
     from norm_interfaces.msg import SocialFlag
     from py_trees.common import Status
