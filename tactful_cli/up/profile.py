@@ -318,7 +318,11 @@ def node_access(nodes: Sequence[str]) -> dict[str, dict[str, set[str]]]:
 
 def _run(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        remedy = f"stop other programs and try again, or run {PROGRAM} doctor"
+        raise TactfulError(f"{module}: did not end in {TIMEOUT_S:.0f} s; the machine may be busy: {remedy}") from error
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise TactfulError(f"{module} failed: {why}; run {PROGRAM} doctor")

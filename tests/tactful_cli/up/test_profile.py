@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.up import profile as profiles
 from tactful_cli.up.profile import ProfileError, effective_parameters, load, shipped
 from tests.node_records import node_status
@@ -174,3 +175,9 @@ def test_all_nodes_are_named_where_one_sends_heartbeats(
     monkeypatch.setattr(profiles, "node_names", lambda: [f"/tactful/{node}" for node in profile.nodes])
     monkeypatch.setattr(profiles, "heartbeats", lambda profile: [node_status(1, node=f"/tactful/{beating}")])
     assert profiles.running_nodes(profile) == (profile.nodes if is_named else ())
+
+
+def test_a_look_at_the_graph_that_does_not_end_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "TIMEOUT_S", 0.0)
+    with pytest.raises(TactfulError, match=r"topic_survey: did not end in 0 s; .* stop other programs"):
+        profiles.node_names()
