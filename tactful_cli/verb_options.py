@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
@@ -33,6 +34,7 @@ class VerbsOnDemand(TyperGroup):
         return command
 
 
+BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 Language = Annotated[
     str, typer.Option(help="Language code of the speech, such as en; en,zh to detect one of them; auto to detect any.")

@@ -28,14 +28,14 @@ from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, make_replay_
 from norm_monitor.session_log.recording import LOGGED_TYPES, read_bag_records
 from norm_monitor.session_log.schema import Review
 from norm_monitor.view.page_items import ms_since
-from norm_monitor.view.page_server import StillAt
+from norm_monitor.view.page_server import LOOPBACK, StillAt
 from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from norm_monitor.view.timeline import SessionTimeline
 from norm_monitor.view.view_server import ViewServer
 from tactful_cli.console import complain, err
 from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.session_options import face_finder, holds_flags, warn_of_listeners
+from tactful_cli.session_options import face_finder, holds_flags
 from tactful_cli.verb_options import make_app, with_options
 
 # The parameters of the monitor that the page shows.
@@ -280,7 +280,8 @@ def view(
         timeline: SessionTimeline, still_at: StillAt | None, controls: LiveControls | None = None
     ) -> Iterator[None]:
         server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
-        warn_of_listeners(host, "the page")
+        if host not in LOOPBACK:
+            complain(f"listening on {host}: whoever reaches this machine and has the link sees the page, unencrypted")
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:

@@ -49,11 +49,6 @@ def make_text_reply(status: HTTPStatus, text: str) -> PageReply:
     return PageReply(text.encode("utf-8", "replace"), "text/plain; charset=utf-8", status)
 
 
-def make_page_reply(page: str) -> PageReply:
-    """Return a reply that is a page."""
-    return PageReply(page.encode(), "text/html; charset=utf-8")
-
-
 NOT_FOUND = make_text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
 
 # Returns the picture of a time as JPEG, or None without one.

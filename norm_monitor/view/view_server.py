@@ -18,7 +18,6 @@ from norm_monitor.view.page_server import (
     PageServer,
     StillAt,
     fill_page,
-    make_page_reply,
     make_still_reply,
     make_text_reply,
     make_token,
@@ -89,7 +88,7 @@ class ViewServer:
     def _answer(self, request: PageRequest) -> PageReply:
         match request.method, request.path:
             case "GET", "/":
-                return make_page_reply(self._render_page())
+                return PageReply(self._render_page().encode(), "text/html; charset=utf-8")
             case "GET", "/changes":
                 since = parse_number(request.query.get("since", ""))
                 if since is None:

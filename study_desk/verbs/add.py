@@ -1,7 +1,7 @@
 """`tactful study add`: bring a session into a study."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,6 @@ from norm_core.runtime.time import ReplayClock, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.replay.bag_driver import feed_monitor, make_replay_monitor
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.session_log.key_file import KeyFile
 from norm_monitor.session_log.live_log import RecordsOf, log_bag, name_bag
 from norm_monitor.session_log.reader import is_log
@@ -40,15 +39,16 @@ from study_desk.study.add_session import (
     plan_session,
 )
 from tactful_cli.console import complain, err, print_result, remark
-from tactful_cli.flag_watch import remarks_of, senses_of
-from tactful_cli.session_options import SessionPeople, holds_flags
-from tactful_cli.verb_options import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
+from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of, senses_of
+from tactful_cli.session_options import holds_flags
+from tactful_cli.verb_options import AsJson, with_options
 
 app = typer.Typer()
 
 
 @app.command()
-def add(  # noqa: PLR0917
+@with_options
+def add(
     folder: Annotated[
         Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study, or of a log that a bag belongs to.")
     ],
@@ -58,9 +58,15 @@ def add(  # noqa: PLR0917
             metavar="BAG|LOG", help="Bag to log in the study, or log to move there, such as that of a live session."
         ),
     ],
+    *,
     session: Annotated[str, typer.Option(help="Name of the session; needed for a bag.")] = "",
     condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
-    participant: SessionPeople = None,
+    participant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
+        ),
+    ] = None,
     keys: Annotated[
         Path | None, typer.Option("--keys", help="Key file with the names to remove; store it apart from the study.")
     ] = None,
@@ -78,11 +84,7 @@ def add(  # noqa: PLR0917
             help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
         ),
     ] = None,
-    topic: Annotated[str, typer.Option("--topic", help="Audio topic; default: the only one.")] = "",
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
+    senses: SenseOptions,
     as_json: AsJson = False,
 ) -> None:
     """Add a session to a study: log its bag, without images and sound, or move its log there.
@@ -117,17 +119,11 @@ def add(  # noqa: PLR0917
     if watch is None:
         with BagReader(source) as reader:
             watch = not holds_flags(reader)
-    if (robot_topic or words_topic) and not watch:
+    if (senses.robot_topic or senses.words_topic) and not watch:
         complain(
             "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
         )
-    run_monitor = partial(
-        _run_monitor,
-        topic=topic,
-        whisper=WhisperConfig(model=whisper, language=language),
-        robot_topics=robot_topic or (),
-        words_topics=words_topic or (),
-    )
+    run_monitor = partial(_run_monitor, options=senses.for_flags())
     log = choose_log_folder(study, session, planned)
     _log_session(source, log, info, make_redactor(keys, info.participants), run_monitor if watch else None, as_json)
     note_session(study, session, planned)
@@ -172,11 +168,9 @@ def _log_session(  # noqa: PLR0917
         remark(f"The monitor flagged nothing in {bag}.")
 
 
-def _run_monitor(
-    bag: BagReader, topic: str, whisper: WhisperConfig, robot_topics: Sequence[str], words_topics: Sequence[str]
-) -> Iterator[tuple[int, Any]]:
+def _run_monitor(bag: BagReader, options: FlagOptions) -> Iterator[tuple[int, Any]]:
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
-    senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
+    senses = senses_of(bag, options.topic, options.whisper, options.robot_topics, words_topics=options.words_topics)
     clock = ReplayClock()
     monitor = make_replay_monitor(senses.sources, clock)
     start_ns, end_ns = bag.bounds_ns or (0, 0)

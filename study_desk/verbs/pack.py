@@ -34,11 +34,9 @@ def pack(  # noqa: PLR0917
 
     The pack holds the sessions that the coder has yet to code. It shows no flags, conditions or work of others.
     """
-    study = Study(folder)
-    study.check_known("coder", [coder], study.file.coders)
     with show_progress("making videos") as update_progress:
         coding_pack = write_pack(
-            study, coder, output, copy_media=copy_media, make_media=media, progress=update_progress
+            Study(folder), coder, output, copy_media=copy_media, make_media=media, progress=update_progress
         )
     if as_json:
         print_json(to_plain(coding_pack))

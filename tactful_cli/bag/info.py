@@ -7,9 +7,8 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import Definitions
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
-from tactful_cli.bag.options import BagPath
 from tactful_cli.console import err, on_one_line, print_json, print_table, show
-from tactful_cli.verb_options import AsJson
+from tactful_cli.verb_options import AsJson, BagPath
 
 
 def info(bag: BagPath, as_json: AsJson = False) -> None:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from norm_core.runtime.program import PROGRAM
-from tactful_cli.bag.options import BagPath
 from tactful_cli.console import remark
+from tactful_cli.verb_options import BagPath
 
 # The longest time that ROS was seen to need to discover the publishers of a topic.
 _DISCOVERY_S = 3.0

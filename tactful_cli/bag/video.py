@@ -13,11 +13,10 @@ from norm_monitor.privacy.bag_video import VideoOptions, write_video
 from norm_monitor.privacy.blur import NoFacePolicy
 from norm_monitor.privacy.sound import find_audible_spans
 from norm_monitor.session_log.recording import load_bag
-from tactful_cli.bag.options import BagPath, ConsentingVoices, NoFace
 from tactful_cli.console import err, print_json, remark, show
 from tactful_cli.progress import show_progress
 from tactful_cli.session_options import face_finder
-from tactful_cli.verb_options import AsJson
+from tactful_cli.verb_options import AsJson, BagPath
 
 
 class Sound(StrEnum):
@@ -39,11 +38,16 @@ def video(  # noqa: PLR0917
     bag: BagPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
     faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
-    no_face: NoFace = NoFacePolicy.BLUR,
+    no_face: Annotated[
+        NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
+    ] = NoFacePolicy.BLUR,
     sound: Annotated[
         Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
     ] = Sound.CONSENTED,
-    voice: ConsentingVoices = None,
+    voice: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Id in the transcript of a person who consented to sound. Repeatable."),
+    ] = None,
     camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
     microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
     as_json: AsJson = False,

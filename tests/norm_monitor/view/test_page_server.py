@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from norm_monitor.view.page_server import MAX_BODY_BYTES, PageReply, PageRequest, PageServer, make_page_reply
+from norm_monitor.view.page_server import MAX_BODY_BYTES, PageReply, PageRequest, PageServer
 from tests.norm_monitor.view.page_requests import ask, serving
 from tests.patience import PATIENCE_S
 
 
 def answer(request: PageRequest) -> PageReply:
-    return make_page_reply(f"{request.method} {request.path} {request.body.decode()}")
+    return PageReply(f"{request.method} {request.path} ".encode() + request.body, "text/plain")
 
 
 @pytest.fixture
