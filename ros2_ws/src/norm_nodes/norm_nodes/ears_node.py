@@ -33,7 +33,7 @@ WATCH_S = 1.0
 
 
 class EarsNode(NormNode[EarsConfig]):
-    """Publish partial and final utterances. The callbacks queue messages for the threads of `EarsWorker`."""
+    """Publish who said what, in partial and final utterances."""
 
     config_model = EarsConfig
 

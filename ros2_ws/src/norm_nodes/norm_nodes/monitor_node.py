@@ -127,7 +127,7 @@ class MonitorNodeConfig(NodeConfig, MonitorConfig):
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
-    """Publish flags. The callbacks queue messages; one thread weighs the facts, and another asks the judge."""
+    """Publish flags of social errors and competences."""
 
     # norm_bench extends `lease_judge`, `build_judge`, `subscribe_senses`, `receive` and `awaits_senses`.
     config_model = MonitorNodeConfig

@@ -33,8 +33,8 @@ ENGAGEMENT_TYPE = "hri_msgs/msg/EngagementLevel"
 GAZE_TYPE = "hri_msgs/msg/Gaze"
 TF_TYPE = "tf2_msgs/msg/TFMessage"
 
-_TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_TF = QoSProfile(depth=100)
+TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+TF = QoSProfile(depth=100)
 
 
 class PeopleNodeConfig(NodeConfig, PeopleConfig):
@@ -54,9 +54,7 @@ class PeopleNodeConfig(NodeConfig, PeopleConfig):
 class PeopleNode(NormNode[PeopleNodeConfig]):
     """Publish presence from the people that the robot's own recognizers track, instead of from faces.
 
-    While active, it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
-    `/humans/interactions/gazing`, `/tf` and `/tf_static`. Until somebody lists persons, the faces in
-    `/humans/faces/tracked` count, each with its `roi`. Set the camera's `faces` to false.
+    It subscribes while it is active. Set the camera's `faces` to false.
     """
 
     config_model = PeopleNodeConfig
@@ -95,7 +93,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         for topic, of_faces in ((self._persons_topic, False), (self._faces_topic, True)):
             subscriptions += self._read(self._ids_class, topic, partial(self._on_ids, of_faces), EITHER_DURABILITY)
         subscriptions += self._read(self._gaze_class, f"{humans}/interactions/gazing", people.gaze, (SENSOR,))
-        for topic, static, qos in (("/tf", False, _TF), ("/tf_static", True, _TF_STATIC)):
+        for topic, static, qos in (("/tf", False, TF), ("/tf_static", True, TF_STATIC)):
             subscriptions += self._read(self._tf_class, topic, partial(self._on_transforms, static), (qos,))
         self._active_subscriptions = subscriptions
 

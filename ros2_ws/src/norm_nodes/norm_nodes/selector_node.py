@@ -67,7 +67,7 @@ class _Job:
 
 
 class SelectorNode(NormNode[SelectorNodeConfig]):
-    """Answer SelectAction goals. A separate thread decides."""
+    """Recommend actions, as an action server."""
 
     # norm_bench extends `subscribe_senses` and `publish`.
     config_model = SelectorNodeConfig

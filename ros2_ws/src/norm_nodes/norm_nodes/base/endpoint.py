@@ -53,10 +53,10 @@ class Endpoint:
 
 
 def describe_qos(profile: QoSProfile) -> str:
-    """Describe the reliability, the depth and the durability of a quality of service."""
+    """Describe the reliability, the durability and the depth of a quality of service."""
     reliability = "best effort" if profile.reliability is ReliabilityPolicy.BEST_EFFORT else "reliable"
-    latched = ", latched" if profile.durability is DurabilityPolicy.TRANSIENT_LOCAL else ""
-    return f"{reliability}, {profile.depth}{latched}"
+    durability = "transient local" if profile.durability is DurabilityPolicy.TRANSIENT_LOCAL else "volatile"
+    return f"{reliability}, {durability}, {profile.depth}"
 
 
 class CountedPublisher(Publisher):

@@ -46,7 +46,10 @@ class PlayerConfig(NodeConfig):
 
 
 class BagPlayer(PublisherNode[PlayerConfig]):
-    """Publish every topic of a bag, with unchanged messages and stamps."""
+    """Publish every topic of a bag, with unchanged messages and stamps.
+
+    Each is reliable and keeps all messages, and is transient local if it was so when it was recorded.
+    """
 
     config_model = PlayerConfig
 

@@ -54,7 +54,7 @@ class RecorderConfig(NodeConfig):
 
 
 class BagRecorder(NormNode[RecorderConfig]):
-    """Subscribe to matching topics as they appear, and write to disk from a separate thread."""
+    """Subscribe to matching topics as they appear, each as it is published, and write them to a bag."""
 
     config_model = RecorderConfig
 

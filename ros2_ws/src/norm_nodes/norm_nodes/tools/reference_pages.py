@@ -16,10 +16,12 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.config import Config
 from norm_nodes.base import parameters
-from norm_nodes.base.endpoint import Direction, Endpoint
+from norm_nodes.base.endpoint import EVENTS, LATCHED, SENSOR, SPEECH, Direction, Endpoint, describe_qos
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameters import ParameterSpec
 from norm_nodes.catalogue import NODES, import_node_class
+from norm_nodes.people_node import ENGAGEMENT_TYPE, GAZE_TYPE, TF, TF_STATIC, TF_TYPE
+from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, ROI_TYPE, SPEECH_TYPE, STRING_TYPE
 
 # A domain of its own, so that the nodes made for the page disturb no running ones.
 PAGE_DOMAIN = 49
@@ -31,10 +33,10 @@ The topics, services and actions of each node. `python -m tactful_cli.reference`
 Each node is a lifecycle node in the namespace `/tactful`, with the standard lifecycle and parameter services and
 [these parameters](parameters.md).
 
-QoS is the reliability and the depth; change it with `qos_overrides`. The status also has a deadline of two seconds and
-a liveliness lease of three.
+QoS is the reliability, the durability and the depth; change it with `qos_overrides`. The status also has a deadline of
+two seconds and a liveliness lease of three.
 
-With `bond: true`, a node also publishes and reads `/tactful/bond` (`bond/msg/Status`; reliable, 50).
+With `bond: true`, a node also publishes and reads `/tactful/bond` (`bond/msg/Status`; reliable, volatile, 50).
 
 In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` of each node (the messages processed and
 published, as JSON), and `queries`, `episodes` and `answers` of the monitor and the selector.
@@ -52,22 +54,38 @@ of the parameter file: `windows.length_s` is `length_s` under `windows`. Topics 
 
 ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
 
-# Rows of endpoints that exist only with parameters that the page's nodes do not have.
+_READ, _SENT, _LASTING = describe_qos(SENSOR), describe_qos(EVENTS), describe_qos(LATCHED)
+_EITHER = "; ".join(map(describe_qos, EITHER_DURABILITY))
+# Endpoints that exist only with parameters or packages that the page's nodes do not have.
 CONDITIONAL_ROWS = {
     "camera": (
-        "| publishes | `/humans/faces/tracked`, `/humans/faces/ID/roi` "
-        "| `hri_msgs/msg/IdsList`; `hri_msgs/msg/NormalizedRegionOfInterest2D` | reliable, 1, latched "
-        "| ids and boxes of faces, if `publish_hri` is true |",
+        f"| publishes | `/humans/faces/tracked` | `{IDS_TYPE}` | {_LASTING} | ids of faces, if `publish_hri` is true |",
+        f"| publishes | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_LASTING} | the box of each |",
     ),
     "ears": (
-        "| subscribes | `audio_topic` | any audio type | best effort, 30 "
-        "| the microphone, if `audio_type` names its type |",
-        "| subscribes | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | best effort, 30 "
+        f"| subscribes | `audio_topic` | any audio type | {_READ} | the microphone, if `audio_type` names its type |",
+        f"| subscribes | `audio_info_topic` | any type of formats | {_EITHER} | the format of bare bytes |",
+        f"| subscribes | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | {_READ} "
         "| what the robot's own recognizer heard, if `words_from` is `topic` |",
+        f"| subscribes | `/humans/voices/tracked` | `{IDS_TYPE}` | {_EITHER} "
+        "| ids of voices, if `words_from` is `voices`; `ears` reads `speech` and `is_speaking` of each |",
         "| subscribes | `robot_speech_topic`, `robot_speaking_topic` | any type | as published, 50 or 30 "
         "| when the robot speaks, and what it says, if these name other topics than `/tactful/robot_speech` |",
-        "| publishes | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | reliable, 1000 "
+        f"| publishes | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | {describe_qos(SPEECH)} "
         "| the robot's speech, from those topics |",
+        f"| publishes | `/humans/voices/tracked` | `{IDS_TYPE}` | {_LASTING} | one voice, if `publish_hri` is true |",
+        f"| publishes | `/humans/voices/anonymous_speaker/speech`, `is_speaking` | `{SPEECH_TYPE}`; `{BOOL_TYPE}` "
+        f"| {_SENT} | its words, and whether it speaks |",
+    ),
+    "people": (
+        f"| subscribes | `/humans/persons/tracked`, `/humans/faces/tracked` | `{IDS_TYPE}` | {_EITHER} "
+        "| ids of persons; until somebody lists some, those of faces |",
+        f"| subscribes | `/humans/persons/ID/engagement_status`, `anchor_frame` | `{ENGAGEMENT_TYPE}`; `{STRING_TYPE}` "
+        f"| {_EITHER} | of each person |",
+        f"| subscribes | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_EITHER} | the box of each face |",
+        f"| subscribes | `/humans/interactions/gazing` | `{GAZE_TYPE}` | {_READ} | who looks at whom |",
+        f"| subscribes | `/tf`, `/tf_static` | `{TF_TYPE}` | {describe_qos(TF)}; {describe_qos(TF_STATIC)} "
+        "| where persons are |",
     ),
 }
 
