@@ -2,12 +2,14 @@
 
 Each figure stands beside the time of the sentence encoder, because ratios vary less between machines. The time that a
 client waits for the node stands beside that of the decision alone.
-`python -m benchmarks --only decision` runs it.
+`python -m benchmarks decision` runs it.
 """
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import rclpy
@@ -21,17 +23,21 @@ from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.decider import Decider
 from action_selector.request import Request
 from action_selector.selector_config import SelectorConfig, WhenUnsure
-from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
+from benchmarks.figure import Figure
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
 from sim_replays.suites import egogapbench as suite
 
+ROOT = Path(__file__).resolve().parents[1]
+EGOGAPBENCH = Path(os.environ.get("TACTFUL_SHARED") or ROOT.parent / "shared", "data/egogapbench")
 NODE_PARAMETERS = {"selector": {"reader": "none"}}
 # The pause before each request, in which the node ends its work on the last one.
 PAUSE_S = 0.05
-# Number of runs over which the requests are distributed.
+# Number of requests, and of runs over which they are distributed.
+REQUEST_COUNT = 99
 RUN_COUNT = 3
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
@@ -53,24 +59,23 @@ class TimedEncoder:
         return vectors
 
 
-def run(report: Report, *, quick: bool) -> None:
-    """Report decisions among five candidates of the request or of the catalogue, and the wait for the node."""
+def measure() -> Iterator[Figure]:
+    """Measure decisions among five candidates of the request or of the catalogue, and the wait for the node."""
     if not EGOGAPBENCH.is_dir():
-        raise SkippedError(f"{EGOGAPBENCH}: is missing; set TACTFUL_SHARED to the folder with data/egogapbench")
+        raise TactfulError(f"{EGOGAPBENCH}: is missing; set TACTFUL_SHARED to the folder with data/egogapbench")
     items, _ = suite.read(EGOGAPBENCH)
-    count = 50 if quick else 150
     medians_ms = []
     for name, is_skilled in (("decision_live", False), ("decision_live_skills", True)):
-        spent_ms, encoding_ms = decide(items, count, is_skilled=is_skilled)
+        spent_ms, encoding_ms = decide(items, REQUEST_COUNT, is_skilled=is_skilled)
         medians_ms.append(float(np.median(spent_ms)))
         for suffix, percentile in (("", 50), ("_p95", 95)):
             values = [float(np.percentile(spent_ms[start::RUN_COUNT], percentile)) for start in range(RUN_COUNT)]
             peers = [float(np.percentile(encoding_ms[start::RUN_COUNT], percentile)) for start in range(RUN_COUNT)]
             ratios = [value / peer for value, peer in zip(values, peers, strict=True)]
-            report.add(Figure.of_runs(f"{name}{suffix}", "ms", values, "the encoder alone", ratios))
-    node_ms = [float(np.median(part)) for part in np.array_split(ask_node(items, count), RUN_COUNT)]
+            yield Figure.of_runs(f"{name}{suffix}", "ms", values, "the encoder alone", ratios)
+    node_ms = [float(np.median(part)) for part in np.array_split(ask_node(items, REQUEST_COUNT), RUN_COUNT)]
     ratios = [median_ms / medians_ms[0] for median_ms in node_ms]
-    report.add(Figure.of_runs("decision_of_node", "ms", node_ms, "the decision alone", ratios))
+    yield Figure.of_runs("decision_of_node", "ms", node_ms, "the decision alone", ratios)
 
 
 def decide(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> tuple[list[float], list[float]]:

@@ -1,15 +1,15 @@
 """Measure the memory of the nodes once they are active.
 
-Processes share a page of memory in equal parts (PSS). `python -m benchmarks --only memory` runs it.
+Processes share a page of memory in equal parts (PSS). `python -m benchmarks memory` runs it.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
-from benchmarks.runner import Figure, Report
+from benchmarks.figure import Figure
 from norm_core.health.node_watch import read_usage
-from norm_monitor.replay.node_process import NodeProcess, claim_domain
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError, claim_domain
 
 # The memory of a process is settled if it changes by less than this in one pause.
 MAX_CHANGE_KB = 1024
@@ -29,7 +29,7 @@ def wait_for_memory_mb(process: NodeProcess) -> float:
             return usage.memory_kb / 1024
         before_kb = usage.memory_kb
         time.sleep(PAUSE_S)
-    raise SystemExit(process.last_output())
+    raise NodeProcessError(process.last_output())
 
 
 def measure_mb(groups: Sequence[Sequence[str]]) -> float:
@@ -46,12 +46,11 @@ def measure_mb(groups: Sequence[Sequence[str]]) -> float:
         return sum(map(wait_for_memory_mb, processes))
 
 
-def run(report: Report, *, quick: bool) -> None:
-    """Report the memory of all nodes in one process against a process each, and of monitor and selector."""
+def measure() -> Iterator[Figure]:
+    """Measure the memory of all nodes in one process against a process each, and of monitor and selector."""
     together_mb = measure_mb([NODES])
     apart_mb = measure_mb([[node] for node in NODES])
-    report.add(Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3)))
-    if not quick:
-        pair_mb = measure_mb([["monitor", "selector"]])
-        against = "all five, a process each"
-        report.add(Figure("memory_of_deciders", round(pair_mb), "MB", against, round(pair_mb / apart_mb, 3)))
+    yield Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3))
+    pair_mb = measure_mb([["monitor", "selector"]])
+    against = "all five, a process each"
+    yield Figure("memory_of_deciders", round(pair_mb), "MB", against, round(pair_mb / apart_mb, 3))

@@ -3,14 +3,15 @@
 It replays scripted encounters of the development split record by record, with silence marks ten times a second.
 Transcription is not included. Times are CPU times, which depend less on the load. For comparison, a plain loop cuts
 the same windows without looking at them, and the encoder encodes one new sentence: ratios vary less between machines.
-`python -m benchmarks --only window` runs it.
+`python -m benchmarks window` runs it.
 """
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.runner import Figure, Report
+from benchmarks.figure import Figure
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import FlagState
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -27,7 +28,8 @@ WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS
 # A flag that comes later waited for a silence that its cue measures.
 MAX_WAIT_MS = 1000.0
-# Number of runs over which the encounters are distributed.
+# Number of encounters, and of runs over which they are distributed.
+ENCOUNTER_COUNT = 12
 RUN_COUNT = 3
 
 
@@ -36,11 +38,9 @@ class RunTimes:
 
     def __init__(self) -> None:
         self.flag_ms: list[float] = []
-        self.wait_ms: list[float] = []
         self.window_ms: list[float] = []
         self.plain_ms: list[float] = []
         self.sentence_ms: list[float] = []
-        self.silence_count = 0
 
     def run_monitor(self, entries: list[tuple[int, Entry]], matcher: EncoderMatcher) -> None:
         """Run one encounter through the monitor."""
@@ -67,9 +67,7 @@ class RunTimes:
                 complete_ns = max((arrival_ns_by_id.get(fact.utterance_id, 0) for fact in flag.evidence), default=0)
                 wait_ms = (now_ns - complete_ns) / NS_PER_MS
                 if wait_ms > MAX_WAIT_MS:
-                    self.silence_count += 1
                     wait_ms = 0.0  # A silence mark completes the evidence.
-                self.wait_ms.append(wait_ms)
                 self.flag_ms.append(wait_ms + spent_ms)
 
     def run_plain_loop(self, entries: list[tuple[int, Entry]]) -> None:
@@ -86,12 +84,12 @@ class RunTimes:
             self.plain_ms += [spent_ms / len(windows) for _ in windows]
 
 
-def run(report: Report, *, quick: bool) -> None:
-    """Report the time from complete evidence to the flag, and the cost of a window."""
+def measure() -> Iterator[Figure]:
+    """Measure the time from complete evidence to the flag, and the cost of a window."""
     encoder = SentenceEncoder()
     matcher = EncoderMatcher(encoder, Concepts.shipped())
     runs = [RunTimes() for _ in range(RUN_COUNT)]
-    for index, encounter in enumerate(encounters("development")[: 6 if quick else 21]):
+    for index, encounter in enumerate(encounters("development")[:ENCOUNTER_COUNT]):
         entries, _ = make_script_records(encounter, marks_every_ns=MARKS_EVERY_NS)
         runs[index % RUN_COUNT].run_monitor(entries, matcher)
         runs[index % RUN_COUNT].run_plain_loop(entries)
@@ -107,7 +105,4 @@ def run(report: Report, *, quick: bool) -> None:
             values = [float(np.percentile(getattr(times, measured_field), percentile)) for times in runs]
             peers = [float(np.median(getattr(times, peer_field))) for times in runs]
             ratios = [value / peer_ms for value, peer_ms in zip(values, peers, strict=True)]
-            report.add(Figure.of_runs(f"{name}{suffix}", "ms", values, against, ratios))
-    wait_ms = [duration_ms for times in runs for duration_ms in times.wait_ms]
-    silences = sum(times.silence_count for times in runs)
-    report.note(flags=len(wait_ms), silences=silences, wait_ms=float(np.median(wait_ms)))
+            yield Figure.of_runs(f"{name}{suffix}", "ms", values, against, ratios)
