@@ -1,13 +1,11 @@
 """`tactful mcp`: give a language model the flags, the talk and advice of a running graph, as tools."""
 
 import os
-import secrets
 import signal
-import socket
 import time
 from collections.abc import Callable
 from threading import Event, Thread
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -93,25 +91,12 @@ class GraphFeed:
             self._spoken.set()
 
 
-TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
-LOOPBACK = "127.0.0.1"
-
 app = make_app()
 
 
 @app.command()
 def mcp(
     namespace: Annotated[str, typer.Option(help="Namespace of the robot, where several share a ROS domain.")] = "",
-    http: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Serve streamable HTTP, on this machine only, instead of standard input and output; 0: any free "
-            f"port. It asks for a token, that of {TOKEN} or a new one.",
-        ),
-    ] = None,
     deadline: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Time limit of a request.")
     ] = 10.0,
@@ -133,37 +118,12 @@ def mcp(
     for work in (feed.listen, feed.follow):
         Thread(target=work).start()
     try:
-        if http is not None:
-            _serve_http(server, http)
-            return
         # The SDK's thread waits for the input and cannot be interrupted; what listens to a graph ends with the process.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
         server.run()
     finally:
         session.ended.set()
-
-
-def _serve_http(server: Any, port: int) -> None:
-    import uvicorn  # noqa: PLC0415  of the extra
-
-    from tactful_cli.mcp.server import gated  # noqa: PLC0415
-
-    token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
-    if len(token) < SHORTEST_TOKEN:
-        raise TactfulError(f"mcp: {TOKEN} has {len(token)} characters; give {SHORTEST_TOKEN} or more")
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((LOOPBACK, port))
-            listening.listen()
-        except OSError as error:
-            raise TactfulError(f"mcp: port {port} cannot be used: {error.strerror}; name another") from error
-        token_text = TOKEN if os.environ.get(TOKEN) else token
-        _complain(f"http://{LOOPBACK}:{listening.getsockname()[1]}/mcp, Authorization: Bearer {token_text}")
-        app = gated(server.streamable_http_app(host=LOOPBACK), token)
-        config = uvicorn.Config(app, log_level="warning", limit_concurrency=64, timeout_graceful_shutdown=2)
-        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _complain(text: str) -> None:

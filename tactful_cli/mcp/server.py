@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from hmac import compare_digest
 from typing import Any
 
 import anyio
@@ -14,8 +13,6 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.types import ToolAnnotations
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from action_selector.selector_config import SelectorConfig
 from norm_core import __version__
@@ -86,15 +83,3 @@ def build_server(session: Session, deadline_s: float) -> MCPServer[Any]:
 def _norms() -> str:
     cues = {name: [cue.polarity, cue.finds, cue.attributes] for name, cue in ThresholdTable.shipped().cues.items()}
     return json.dumps({"attributes": list(Attribute), "norms": SelectorConfig().norm_order, "cues": cues})
-
-
-def gated(app: ASGIApp, token: str) -> ASGIApp:
-    """Pass on only HTTP requests that bring the token."""
-
-    async def gate(scope: Scope, receive: Receive, send: Send) -> None:
-        header = dict(scope.get("headers") or ()).get(b"authorization", b"")
-        refusal = PlainTextResponse("send the token that `tactful mcp` printed, as Authorization: Bearer TOKEN\n", 401)
-        is_free = scope["type"] != "http" or compare_digest(header, f"Bearer {token}".encode())
-        await (app if is_free else refusal)(scope, receive, send)
-
-    return gate
