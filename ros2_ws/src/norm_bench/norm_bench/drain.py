@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig, NormNode
+from norm_nodes.base.norm_node import NormNode
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
@@ -18,8 +18,9 @@ from std_msgs.msg import String
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.record import record
 from norm_core.records.topics import DRAIN_REPORT_TOPIC, DRAIN_REQUEST_TOPIC, full_topic
+from norm_core.runtime.config import Config
 
-C = TypeVar("C", bound=NodeConfig)
+C = TypeVar("C", bound=Config)
 
 
 @record

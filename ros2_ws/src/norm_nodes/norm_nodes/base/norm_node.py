@@ -32,7 +32,7 @@ from norm_nodes.base.rclpy_internals import (
 
 
 class NodeConfig(Config):
-    """The parameters of every node."""
+    """The parameters of every node of a robot."""
 
     bond: bool = Field(
         default=False,
@@ -40,7 +40,7 @@ class NodeConfig(Config):
     )
 
 
-C = TypeVar("C", bound=NodeConfig)
+C = TypeVar("C", bound=Config)
 
 
 class NormNode(EndpointNode, Generic[C]):
@@ -109,7 +109,7 @@ class NormNode(EndpointNode, Generic[C]):
         try:
             self.check(self.config)
             self.open()
-            self._bond = Bond(self) if self.config.bond else None
+            self._bond = Bond(self) if isinstance(self.config, NodeConfig) and self.config.bond else None
         except BaseException:
             self._release()
             raise

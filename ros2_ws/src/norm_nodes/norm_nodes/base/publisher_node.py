@@ -3,9 +3,10 @@
 from threading import Event, Thread
 from typing import TypeVar
 
-from norm_nodes.base.norm_node import NodeConfig, NormNode
+from norm_core.runtime.config import Config
+from norm_nodes.base.norm_node import NormNode
 
-C = TypeVar("C", bound=NodeConfig)
+C = TypeVar("C", bound=Config)
 
 # How long deactivation waits for the thread.
 STOP_TIMEOUT_S = 5.0

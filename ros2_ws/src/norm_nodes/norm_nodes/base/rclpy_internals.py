@@ -48,7 +48,8 @@ def answer_later(
 ) -> tuple[Callable[[Any, Any], Any], Respond]:
     """Hand each pair of request and response to `begin`, with the header; return the callback and the responder.
 
-    Executors send whatever a callback returns, and do not await it: a long callback would keep them for seconds.
+    Executors send whatever a callback returns, and do not await it: a long callback would keep them for seconds. rclcpp
+    lets a callback answer later (https://github.com/ros2/rclcpp/pull/1709); rclpy does not.
     """
     callback = service.callback
     respond = service.send_response

@@ -16,11 +16,10 @@ from norm_core.records.messages import message_type
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.topics import DIAGNOSTICS_TOPIC
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.base.convert import TypeMissingError, message_class
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.base.publisher_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
@@ -34,7 +33,7 @@ ACKNOWLEDGED_POLL = Duration(seconds=0.05)
 POLL_S = 0.02
 
 
-class PlayerConfig(NodeConfig):
+class PlayerConfig(Config):
     """The player's parameters."""
 
     bag: str = Field("", description="folder of the rosbag2 bag to play")

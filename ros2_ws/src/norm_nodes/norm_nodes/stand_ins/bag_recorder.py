@@ -13,13 +13,13 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue
 from norm_nodes.base.convert import message_class
 from norm_nodes.base.declared_topic import NotRecordableError, describe_published_topic
-from norm_nodes.base.norm_node import NodeConfig, NormNode
+from norm_nodes.base.norm_node import NormNode
 
 # How often new topics are looked for.
 DISCOVERY_PERIOD_S = 0.2
@@ -34,7 +34,7 @@ _NOT_RECORDED = ("/rosout", "/parameter_events")
 _Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
 
 
-class RecorderConfig(NodeConfig):
+class RecorderConfig(Config):
     """The recorder's parameters."""
 
     bag: str = Field("", description="folder to create; it must not exist")

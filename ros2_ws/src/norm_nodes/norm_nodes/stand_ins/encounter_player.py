@@ -15,12 +15,11 @@ from norm_core.records.speech import RobotSpeech
 from norm_core.records.stamps import join_stamp, split_stamp
 from norm_core.records.status import Health
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import make_stamp_label
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.base.publisher_node import PublisherNode
 
 SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
@@ -32,7 +31,7 @@ ROBOT_SPEECH = full_topic(ROBOT_SPEECH_TOPIC)
 ENGLISH = ("kiosk_directions", "factory_shift", "garden_centre", "laundrette_chat", "radio_station", "zoo_keeper")
 
 
-class EncounterPlayerConfig(NodeConfig):
+class EncounterPlayerConfig(Config):
     """The parameters of the node encounter_player."""
 
     encounters: tuple[str, ...] = Field(

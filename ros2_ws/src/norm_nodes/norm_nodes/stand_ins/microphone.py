@@ -10,9 +10,9 @@ from pydantic import Field
 from std_msgs.msg import UInt8MultiArray
 
 from norm_core.records.status import Health
+from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.base.publisher_node import PublisherNode
 from norm_nodes.stand_ins.encounter_player import make_stamped_sound
 
@@ -37,7 +37,7 @@ _REMEDIES = {
 }
 
 
-class MicrophoneConfig(NodeConfig):
+class MicrophoneConfig(Config):
     """The parameters of the node microphone."""
 
     device: str = Field("", description="device name for parec or arecord; empty for the default")

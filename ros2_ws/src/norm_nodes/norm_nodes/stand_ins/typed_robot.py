@@ -7,8 +7,8 @@ import sys
 from pydantic import Field
 from std_msgs.msg import String
 
+from norm_core.runtime.config import Config
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.base.publisher_node import PublisherNode
 
 # How long the thread waits for input before it checks whether to end.
@@ -16,7 +16,7 @@ WAIT_S = 0.2
 READ_BYTES = 4096
 
 
-class TypedRobotConfig(NodeConfig):
+class TypedRobotConfig(Config):
     """The parameters of the node typed_robot."""
 
     topic: str = Field("/typed_robot/says", min_length=1, description="topic of the words, one String per line")

@@ -10,15 +10,15 @@ from sensor_msgs.msg import CompressedImage
 
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
+from norm_core.runtime.config import Config
 from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.norm_node import NodeConfig
 from norm_nodes.base.publisher_node import PublisherNode
 
 # How long the node waits before it tries an absent camera again.
 RETRY_S = 5.0
 
 
-class WebcamConfig(NodeConfig):
+class WebcamConfig(Config):
     """The parameters of the node webcam."""
 
     device: str = Field("/dev/video0", min_length=1, description="the camera's device")

@@ -36,7 +36,8 @@ Each node is a lifecycle node in the namespace `/tactful`, with the standard lif
 QoS is the reliability, the durability and the depth; change it with `qos_overrides`. The status also has a deadline of
 two seconds and a liveliness lease of three.
 
-With `bond: true`, a node also publishes and reads `/tactful/bond` (`bond/msg/Status`; reliable, volatile, 50).
+With `bond: true`, a node of a robot also publishes and reads `/tactful/bond` (`bond/msg/Status`; reliable, volatile,
+50).
 
 In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` of each node (the messages processed and
 published, as JSON), and `queries`, `episodes` and `answers` of the monitor and the selector.
