@@ -64,9 +64,8 @@ class GoalLeaf(Behaviour):
         """Go on by what has arrived, at once."""
         is_late = self._node.get_clock().now() > self._until + GRACE
         if is_late or not self._client.server_is_ready():
-            self.feedback_message = (
-                f"{self.action_name}: {'no answer came in time' if is_late else 'no node serves it'}"
-            )
+            problem = "no answer came in time" if is_late else "no node serves it"
+            self.feedback_message = f"{self.action_name}: {problem}"
             return Status.FAILURE
         if self._sent is None:
             goal = self._make_goal()
@@ -79,8 +78,7 @@ class GoalLeaf(Behaviour):
             self._asked = self._sent.result().get_result_async()
         elif self._asked is not None and self._asked.done():
             self.result = self._asked.result().result
-            is_success = self._judge(self.result)  # which an empty result, of a goal that was aborted, may look like
-            if is_success and self._asked.result().status == GoalStatus.STATUS_SUCCEEDED:
+            if self._judge(self.result) and self._asked.result().status == GoalStatus.STATUS_SUCCEEDED:
                 return Status.SUCCESS
             self.feedback_message = self.feedback_message or f"{self.action_name}: its node gave no result"
             return Status.FAILURE
@@ -97,7 +95,7 @@ class GoalLeaf(Behaviour):
         self._client.destroy()
 
     def _judge(self, result: Any) -> bool:
-        """Return whether the result is a success, and set the feedback message."""
+        """Return whether the result is a success, as an empty one may seem to be, and set the feedback message."""
         raise NotImplementedError
 
 
@@ -180,9 +178,8 @@ def main() -> int:
     question.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")]
     is_open = SocialErrorOpen("error open?", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS)
     select = SelectActionLeaf("what next?", lambda: question)
-    check = CheckUtteranceLeaf(
-        "say so?", lambda: CheckUtterance.Goal(text=f"My next step: {select.result.decision.chosen}")
-    )
+    words = "My next step: {}".format
+    check = CheckUtteranceLeaf("say so?", lambda: CheckUtterance.Goal(text=words(select.result.decision.chosen)))
     tree = BehaviourTree(Sequence("next", memory=True, children=[Inverter("calm?", is_open), select, check]))
     tree.setup(node=node)
     until_s = time.monotonic() + TIMEOUT_S
