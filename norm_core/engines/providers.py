@@ -7,9 +7,9 @@ from norm_core.health.health_log import HealthLog
 from norm_core.records.record import record
 from norm_core.records.status import Health
 
-Provider = Literal["tensorrt", "cuda", "cpu"]
+Provider = Literal["cuda", "cpu"]
 # For descriptions of parameters.
-PROVIDER_ORDER = "tried in this order, such as [tensorrt, cuda]; if all fail, the CPU is used"
+PROVIDER_ORDER = "tried in this order, such as [cuda]; if all fail, the CPU is used"
 
 
 @record

@@ -1,13 +1,10 @@
 """ONNX Runtime sessions on the fastest provider that runs the model, with few threads."""
 
-import ctypes
-import hashlib
 import io
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,18 +15,16 @@ from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.providers import OnFault, Provider, ProviderFault
-from norm_core.files.data_files import make_cache_folder
 from norm_core.records.record import record
 from norm_core.runtime.extras import format_install_command
 
 Arrays = Mapping[str, NDArray[Any]]
 
-TENSORRT = "TensorrtExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
 # The fastest first.
-PROVIDERS = (TENSORRT, CUDA, CPU)
-_PROVIDERS_BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
+PROVIDERS = (CUDA, CPU)
+_PROVIDERS_BY_NAME: Mapping[Provider, str] = {"cuda": CUDA, "cpu": CPU}
 # The numpy type of each type name of ONNX Runtime.
 _TYPES = {
     "tensor(float)": np.float32,
@@ -82,11 +77,8 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
         options.add_external_initializers(list(source.weights), values)
     # Single nodes of the graph may fall back to later providers, but not the whole model.
     available = [name for name in providers if name in onnxruntime.get_available_providers()]
-    providers_with_settings = [
-        (name, _make_provider_settings(name, source)) for name in dict.fromkeys((*available, CPU))
-    ]
     session = onnxruntime.InferenceSession(
-        str(source.model), options, providers=providers_with_settings, enable_fallback=0
+        str(source.model), options, providers=list(dict.fromkeys((*available, CPU))), enable_fallback=0
     )
     if session.get_providers()[0] != provider:
         raise EngineFailedError(f"its libraries could not be loaded ({complaints or 'see the log'})")
@@ -104,42 +96,11 @@ def make_zero_inputs(session: Any) -> dict[str, NDArray[Any]]:
 
 
 def _load_libraries() -> str:
-    """Load the CUDA and TensorRT libraries of Python packages; return the messages about those not found."""
+    """Load the CUDA libraries of Python packages; return the messages about those not found."""
     complaints = io.StringIO()
     with redirect_stdout(complaints):
         onnxruntime.preload_dlls()
-    with suppress(ImportError):
-        import_module("tensorrt_libs")  # The import loads the libraries.
     return complaints.getvalue().strip().replace("\n", "; ")
-
-
-def _make_provider_settings(provider: str, source: SessionSource) -> dict[str, str]:
-    if provider != TENSORRT:
-        return {}
-    # Building an engine takes minutes, loading takes seconds. An engine fits only its weights and versions; TensorRT
-    # adds the kind of GPU to its file name.
-    digest = hashlib.sha256()
-    for suffix in ("", ".data", "_data"):  # the model, and its files of external weights
-        path = source.model.with_name(source.model.name + suffix)
-        if path.is_file():
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-    versions = f"onnxruntime-{onnxruntime.__version__}-tensorrt-{_read_tensorrt_version()}"
-    folder = make_cache_folder("tensorrt") / f"{source.model.stem}-{digest.hexdigest()[:16]}-{versions}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return {
-        "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": str(folder),
-        "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": str(folder),
-    }
-
-
-def _read_tensorrt_version() -> str:
-    for library in ("libnvinfer.so.11", "libnvinfer.so.10"):
-        with suppress(OSError, AttributeError):
-            return str(ctypes.CDLL(library).getInferLibVersion())
-    return "unknown"
 
 
 class OnnxSession:

@@ -1,8 +1,6 @@
 """A session runs where it can, says where that is, and says what is wrong with a model that cannot."""
 
-import shutil
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CPU, CUDA, TENSORRT, list_providers, open_session
+from norm_core.engines.onnx.session import CPU, CUDA, list_providers, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
@@ -21,42 +19,23 @@ SILENCE = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")
-def test_a_provider_that_fails_to_load_is_skipped_and_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_provider_that_fails_to_load_is_skipped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """This build has no CUDA: naming it as present is what a machine without its libraries looks like."""
-    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CUDA, CPU])
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CUDA, CPU])
     session = open_session(SILERO)
     assert session.provider == CPU
-    assert [fault.provider for fault in session.faults] == [TENSORRT, CUDA]
+    assert [fault.provider for fault in session.faults] == [CUDA]
     assert all("libraries could not be loaded" in fault.reason for fault in session.faults)
 
 
 @pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="this ONNX Runtime is built with CUDA")
 def test_a_missing_provider_is_reported_with_its_remedy() -> None:
     told: list[ProviderFault] = []
-    session = open_session(SILERO, providers=list_providers(["tensorrt", "cuda"]), on_fault=told.append)
+    session = open_session(SILERO, providers=list_providers(["cuda"]), on_fault=told.append)
     assert session.provider == CPU
-    assert [fault.provider for fault in told] == [TENSORRT, CUDA]
+    assert [fault.provider for fault in told] == [CUDA]
     assert all("setup gpu" in fault.reason for fault in told)
     assert open_session(SILERO).faults == ()  # nobody asked for what is not there
-
-
-@pytest.mark.filterwarnings("ignore:Specified provider")
-def test_compiled_engines_are_kept_apart_by_weights_and_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CPU])
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
-    model = Path(shutil.copy(SILERO, tmp_path))
-    open_session(model)
-    open_session(model)
-    (tmp_path / "silero_vad_v6.onnx_data").write_bytes(b"other weights")
-    open_session(model)
-    monkeypatch.setattr(onnxruntime, "__version__", "1.99.0")
-    open_session(model)
-    names = [folder.name for folder in (tmp_path / "state/tensorrt").iterdir()]
-    found = sorted(name.rpartition("-onnxruntime-")[2].partition("-")[0] for name in names)
-    assert found == sorted([*[version("onnxruntime")] * 2, "1.99.0"])
 
 
 class BrokenGpu:
@@ -67,7 +46,7 @@ class BrokenGpu:
 
     def __init__(self, model: str, options: Any, providers: list[Any], **rest: Any) -> None:
         self._session = BrokenGpu.made(model, options, providers=[CPU], **rest)
-        self._left = self.runs if providers[0][0] == CUDA else None
+        self._left = self.runs if providers[0] == CUDA else None
 
     def get_providers(self) -> list[str]:
         return [CPU] if self._left is None else [CUDA, CPU]
