@@ -203,7 +203,8 @@ def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) ->
     if kind is UnitKind.SILENCE:
         silent_s = measured.facts["pause_at_work_s" if turn.is_robot else "silence_s"]
         silence = "the robot was silent" if is_error else "the robot left the person time"
-        usual = f"; so far its answers took {measured.facts['pace_s']:.1f} s" if is_slow(kind, measured.facts) else ""
+        pace_s = measured.facts.get("pace_s")
+        usual = f"; so far its answers took {pace_s:.1f} s" if pace_s and is_slow(kind, measured.facts) else ""
         return f"After {quote_end(turn)} {silence} for {silent_s:.1f} s{usual}."
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if is_error else 'let'} the person finish {quote(turn)}."

@@ -29,6 +29,7 @@ from norm_monitor.context.wording import (
     is_backchannel,
     is_question,
     is_request,
+    is_sign_of_work,
     is_unfinished,
     pleads_unclear,
     tokens,
@@ -42,6 +43,8 @@ LONGEST_S = 15.0
 LONGEST_GAP_S = 60.0
 # Number of answers from which a habit shows.
 _HABIT_ANSWERS = 3
+# Number of turns from which it shows whether the robot reports its work.
+_HABIT_TURNS = 3
 # A shorter pace counts as this one.
 _SHORTEST_PACE_S = 0.5
 # A time counts as at most this many paces.
@@ -111,6 +114,7 @@ MEASURES = {
     "pause_at_work_s": ("silence after a sign that the robot is at work", "s"),
     "answers_so_far": ("answers of the robot so far", "answers"),
     "pace_s": ("how long the robot took to answer so far", "s"),
+    "signs_of_work": ("share of the robot's turns so far that only say that it is at work", ""),
     "silent_by_pace": ("time until the robot speaks, against its time so far", ""),
     "answer_by_pace": ("time since the person's turn, against the robot's time so far", ""),
     "overlap_s": ("both voices at once", "s"),
@@ -372,6 +376,9 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
         facts["silent_by_pace"] = _paces(facts["robot_silent_after_s"], pace_s)
         if turn.is_robot and near.person_before:
             facts["answer_by_pace"] = _paces(ns_to_s(turn.start_ns - near.person_before.end_ns), pace_s)
+    by_robot = [said for said in (turn, *near.before) if said.is_robot]
+    if len(by_robot) >= _HABIT_TURNS:
+        facts["signs_of_work"] = _share(is_sign_of_work(said.text) for said in by_robot)
     if near.person_before:
         facts["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
         if near.person_after:

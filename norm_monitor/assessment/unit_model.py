@@ -33,6 +33,9 @@ SLOW_PACE_S = 2.0
 SLOW_PACE_OF_TURNS_S = 4.0
 # After one late answer, words are still read.
 _SLOW_ANSWERS = 2
+# Share of its turns from which a robot reports its work ("processing", "done"), and the words of such a report.
+_REPORTING = 0.25
+_MAX_REPORT_WORDS = 3
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 12
 # are then praised, and of 100 kind lines 62 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
@@ -213,8 +216,10 @@ class UnitModel(Artefact):
 
 
 def is_slow(kind: UnitKind, facts: Facts) -> bool:
-    """Whether a unit is weighed as one of a robot that answers slowly, as remote and wizarded robots do."""
-    pace_s = facts.get("pace_s", 0.0)
+    """Whether a unit is weighed as one of a robot that answers slowly or reports its work, as remote robots do."""
+    pace_s, is_reporting = facts.get("pace_s", 0.0), facts.get("signs_of_work", 0.0) >= _REPORTING
+    if is_reporting and (kind is not UnitKind.ROBOT_TURN or facts.get("words", 0.0) <= _MAX_REPORT_WORDS):
+        return True
     if kind is UnitKind.ROBOT_TURN:
         return pace_s >= SLOW_PACE_OF_TURNS_S and facts.get("answers_so_far", 0.0) >= _SLOW_ANSWERS
     return pace_s >= SLOW_PACE_S

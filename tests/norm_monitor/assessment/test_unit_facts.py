@@ -140,6 +140,19 @@ def test_a_slow_robot_is_measured_by_its_own_pace(meaning: EncoderMatcher) -> No
     assert answer["answer_by_pace"] == pytest.approx(5)
 
 
+def test_a_robot_that_reports_its_work_is_known_by_its_turns_so_far(meaning: EncoderMatcher) -> None:
+    said = [
+        *user(0, 1, "Go to the door."),
+        *robot(2, 3, "Moving. . ."),
+        *robot(5, 7, "I see two doors here, a red one and a blue one."),
+        *user(8, 9, "The red one."),
+        *robot(10, 11, "Executing. . ."),
+    ]
+    found = units(meaning, said, until_s=20.0)
+    assert "signs_of_work" not in found[UnitKind.ROBOT_TURN, 5].facts  # too few turns
+    assert found[UnitKind.ROBOT_TURN, 10].facts["signs_of_work"] == pytest.approx(2 / 3)
+
+
 def test_words_said_again_pleas_and_corrections_are_measured(meaning: EncoderMatcher) -> None:
     said = [
         *user(0, 2, "Turn to the left."),

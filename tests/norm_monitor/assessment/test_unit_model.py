@@ -133,6 +133,24 @@ def test_words_are_read_unless_the_robot_is_slower_than_a_language_model(
     assert model.kind_model(kind, {"pace_s": pace_s, "answers_so_far": float(answers)}) is weights
 
 
+@pytest.mark.parametrize(
+    ("kind", "share", "words", "slow"),
+    [
+        (UnitKind.ROBOT_TURN, 0.25, 1, True),
+        (UnitKind.ROBOT_TURN, 0.25, 4, False),  # more than a report: it is read
+        (UnitKind.ROBOT_TURN, 0.2, 1, False),
+        (UnitKind.SILENCE, 0.25, 4, True),
+        (UnitKind.SILENCE, 0.2, 4, False),
+    ],
+)
+def test_short_reports_and_silences_of_a_robot_that_reports_its_work_are_not_read(
+    kind: UnitKind, share: float, words: int, slow: bool
+) -> None:
+    model = shipped_unit_model(ReaderSize.SMALL)
+    weights = (model.slow_kinds if slow else model.kinds)[kind]
+    assert model.kind_model(kind, {"signs_of_work": share, "words": float(words)}) is weights
+
+
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
 def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
     score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
