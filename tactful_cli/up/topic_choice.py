@@ -34,6 +34,9 @@ _OWN_PREFIX = full_topic("")
 # Ends of topics of REP-155.
 _TRACKED_VOICES = "/voices/tracked"
 _TRACKED_PEOPLE = "/persons/tracked"
+_SILENCE_REMARK = (
+    "# A robot that talks with people face to face: consider fusion.answer_within_s: 4 (docs/your_robot.md, step 5)."
+)
 _NO_WORDS_REMARK = (
     "# No topic has the words of people: set audio_topic and audio_type, or words_from, words_topic and words_type."
 )
@@ -252,6 +255,8 @@ def format_profile(nodes: Mapping[str, Any], choices: InitChoices, survey: Surve
             if not topic:
                 lines.append(_NO_WORDS_REMARK)
             lines += [_format_robot_remark(choices.robot or choices.robot_voice)]
+        if node == "monitor":
+            lines.append(_SILENCE_REMARK)
         section = {full_topic(node): {"ros__parameters": parameters}}
         lines.append(yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n"))
     if others := list_unused(choices, survey):

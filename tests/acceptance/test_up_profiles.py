@@ -76,6 +76,7 @@ def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: 
         written = run_up(str(path), "--init", "--context", "home")
         checked = run_up(str(path), "--check")
     assert (written.returncode, checked.returncode) == (0, 0), written.stderr + checked.stdout
+    assert "fusion.answer_within_s: 4" in path.read_text("utf-8")
     nodes = {name: section["ros__parameters"] for name, section in yaml.safe_load(path.read_text("utf-8")).items()}
     assert nodes["/tactful/camera"] == {"topic": "/head/eye/compressed", "transport": "compressed"}
     assert nodes["/tactful/ears"] == {
