@@ -1,9 +1,11 @@
 """A model alone as a solver: it is asked the prompt of the paper, and its reply is read or counted as unparsed."""
 
 import base64
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from inspect_ai.model import (
@@ -18,7 +20,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from norm_core.engines.options import is_refusal
+from norm_core.engines.errors import UnparsedError
+from norm_core.engines.options import OPTION_LETTERS, is_refusal, weigh_letters
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
@@ -35,8 +38,10 @@ from sim_replays.evals.samples import (
 )
 from sim_replays.items.item_bag import make_frames
 from sim_replays.items.run_config import RunItem
-from sim_replays.items.target import Prediction, SuiteError
+from sim_replays.items.target import Prediction, ReplyReading, SuiteError
 from sim_replays.suites.suite import ParsedReply, Suite, find_suite
+
+AnswerForm = Literal["text", "logprobs"]
 
 # In a prompt: the option that was chosen in an earlier question of the same item.
 _EARLIER_CHOICE = re.compile(r"\{chosen (\w+)\}")
@@ -45,12 +50,16 @@ _FILTERED = "content_filter"  # a stop reason
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 _LOCAL_PROVIDERS = {"hf", "llama-cpp-python", "mockllm", "ollama", "vllm", "sglang"}
 _TEMPERATURE_STEP = 0.2  # of a further attempt, as in the paper of VideoNorms
+_TOP_LOGPROBS = 20
+_AROUND_LETTER = " \"'()"  # what a token may have beside the letter of an option
 
 
 @solver(name="tactful/bare")
 @register_as_tactful
-def bare() -> Solver:
-    """Ask the model each prompt of a sample alone."""
+def bare(answers: AnswerForm = "text") -> Solver:
+    """Ask the model each prompt of a sample alone; `answers=logprobs` also reports the probability of each option."""
+    if answers not in {"text", "logprobs"}:
+        raise SuiteError(f"answers={answers}: is unknown; name text or logprobs")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         asked = read_asked_sample(state.metadata)
@@ -69,7 +78,7 @@ def bare() -> Solver:
         state.store.set(LEFT_OUT, sorted({query.task for query in asked.item.queries} - set(prompts)))
         state.messages = []
         questioning = _Questioning(
-            state=state, model=model, suite=suite, asked=asked, prompts=asked.prompts, frames=frames
+            state=state, model=model, suite=suite, asked=asked, prompts=asked.prompts, frames=frames, form=answers
         )
         answer_by_task: dict[str, SampleAnswer] = {}
         for task, query in prompts.items():
@@ -90,6 +99,7 @@ class _Questioning:
     asked: AskedSample
     prompts: RunItem
     frames: Sequence[Frame]
+    form: AnswerForm
 
     async def ask(self, query: Query, earlier: Mapping[str, SampleAnswer]) -> SampleAnswer:
         """Ask one prompt, again and hotter while no answer is read; `earlier` are the answers by task."""
@@ -114,8 +124,19 @@ class _Questioning:
                 parsed = self.suite.reply_parsers[query.style](query, output.completion)
             if parsed or output.stop_reason == _FILTERED:
                 break
-        prediction = _make_prediction(blank, output, parsed, self.prompts.orders[query.query_id], withheld)
-        return SampleAnswer(prediction=prediction, cached=_is_cached(), details={"tries": attempt + 1})
+        is_whole = output.stop_reason not in {*_CUT, _FILTERED}
+        order = self.prompts.orders[query.query_id]
+        details: dict[str, Any] = {
+            "tries": attempt + 1,
+            "reply": output.completion if is_whole else "",
+        }
+        if self.form == "logprobs":
+            probabilities = _read_probabilities(self.model, query, output, parsed)
+            if probabilities:
+                by_dataset_index = dict(zip(order, probabilities, strict=True))
+                details["probabilities"] = [by_dataset_index[index] for index in range(len(probabilities))]
+        prediction = _make_prediction(blank, output, parsed, order, withheld)
+        return SampleAnswer(prediction=prediction, cached=_is_cached(), details=details)
 
     def _find_chosen_option(self, prediction: Prediction) -> str:
         """Return the text of the option that was chosen in an earlier question."""
@@ -127,6 +148,9 @@ class _Questioning:
         config = GenerateConfig()
         if attempt:
             config.temperature = (self.model.config.temperature or 0.0) + _TEMPERATURE_STEP * attempt
+        if self.form == "logprobs":
+            config.logprobs = True
+            config.top_logprobs = _TOP_LOGPROBS
         return config
 
     def _select_pictures(self, query: Query) -> tuple[list[Content], str]:
@@ -165,8 +189,29 @@ def _make_prediction(
         chosen=tuple(sorted(order[index] for index in parsed.chosen)),
         text=parsed.text,
         reason=withheld,
-        read_leniently=not parsed.is_strict,
+        reading=None if parsed.is_strict else ReplyReading.LENIENT,
     )
+
+
+def _read_probabilities(
+    model: Model, query: Query, output: ModelOutput, parsed: ParsedReply | None
+) -> list[float] | None:
+    """Return the probability of each offered option, from the tokens where the reply states its letter."""
+    logprobs = output.choices[0].logprobs if output.choices else None
+    if logprobs is None or not any(token.top_logprobs for token in logprobs.content):
+        raise SuiteError(f"{model}: gives no log-probabilities; leave -T answers=logprobs out, or name another model")
+    if parsed is None or len(parsed.chosen) != 1 or query.style not in {"letter", "json_letter"}:
+        return None
+    letters = OPTION_LETTERS[: len(query.options)]
+    for token in reversed(logprobs.content):
+        if token.token.strip(_AROUND_LETTER) == letters[parsed.chosen[0]] and token.top_logprobs:
+            logprob_by_token = [(other.token.strip(_AROUND_LETTER), other.logprob) for other in token.top_logprobs]
+            try:
+                weights = [math.exp(weight) for weight in weigh_letters(logprob_by_token, letters)]
+            except UnparsedError:
+                return None
+            return [weight / sum(weights) for weight in weights]
+    return None
 
 
 def _is_cached() -> bool:

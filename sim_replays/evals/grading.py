@@ -1,17 +1,23 @@
-"""The model that grades written answers by their references."""
+"""Models that score: one grades written answers by their references, another reads the options of replies."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from inspect_ai.model import Model
 
+from norm_core.engines.options import OPTION_LETTERS
 from norm_core.engines.prompt_file import load_prompt_file
+from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
-from sim_replays.items.target import Predictions, Target
+from sim_replays.evals.samples import SampleAnswer
+from sim_replays.items.target import Predictions, ReplyReading, Target
+from sim_replays.suites.suite import REPLY_PARSERS, read_letter, read_letters
 
-# The role of the model, as in --model-role grader=NAME.
+# Roles of models, as in --model-role grader=NAME.
 GRADER = "grader"
+COERCER = "coercer"
 
 _VERDICT = re.compile(r"(?i:final verdict)\W*([1-5])(?!\.?\d)")
 _PROMPTS = load_prompt_file("grades", "sim_replays.evals")
@@ -63,3 +69,29 @@ def _split_fields(text: str) -> dict[str, str]:
     if not isinstance(fields, dict):
         return {}
     return {str(name): value for name, value in fields.items() if isinstance(value, str)}
+
+
+async def coerce_answer(answer: SampleAnswer, query: Query, order: Sequence[int], coercer: Model) -> SampleAnswer:
+    """Let a model say which option a whole reply states, as in the paper of HSRI.
+
+    A cut or refused reply stays as it is.
+    """
+    prediction = answer.prediction
+    reply = answer.details.get("reply", "")
+    is_whole = prediction.outcome in {Outcome.ANSWERED, Outcome.UNPARSED}
+    if query.style not in REPLY_PARSERS or not reply.strip() or not is_whole:
+        return answer
+    query = replace(query, options=query.justifications or query.options, justifications=())
+    lettered = [f"{letter}. {option or 'None'}" for letter, option in zip(OPTION_LETTERS, query.options, strict=False)]
+    several = ", or all of their letters if it states several" if query.several else ""
+    output = await coercer.generate(
+        _PROMPTS.texts["coerce"].format(options="\n".join(lettered), reply=reply, several=several)
+    )
+    parse_reply = read_letters if query.several else read_letter
+    parsed = parse_reply(query, output.completion)
+    if parsed is None or not parsed.is_strict:
+        reason = f"the coercing model read no option: {output.completion!r:.80}"
+        return replace(answer, prediction=replace(prediction, outcome=Outcome.UNPARSED, chosen=(), reason=reason))
+    chosen = tuple(sorted(order[index] for index in parsed.chosen))
+    coerced = replace(prediction, outcome=Outcome.ANSWERED, chosen=chosen, reading=ReplyReading.COERCED)
+    return replace(answer, prediction=coerced)

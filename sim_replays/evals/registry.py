@@ -10,7 +10,7 @@ from inspect_ai.model import GenerateConfig
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import PictureRules
-from sim_replays.evals.bare import bare
+from sim_replays.evals.bare import AnswerForm, bare
 from sim_replays.evals.controls import control
 from sim_replays.evals.robot import robot
 from sim_replays.evals.samples import make_dataset, register_as_tactful
@@ -23,15 +23,15 @@ from sim_replays.suites.suite import find_suite
 __all__ = ["bare", "control", "egogapbench", "egonormia", "figures", "hsri", "own", "robot", "videonorms"]
 
 
-def make_suite_task(suite: str, data: str, **variants: Any) -> Task:
+def make_suite_task(suite: str, data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
     """Make the task of a suite, which a model alone answers unless another solver is named."""
     try:
-        return _make_task(suite, data, variants)
+        return _make_task(suite, data, answers, variants)
     except TactfulError as error:
         raise PrerequisiteError(str(error)) from error  # inspect_ai prints it without a traceback
 
 
-def _make_task(suite: str, data: str, variants: dict[str, Any]) -> Task:
+def _make_task(suite: str, data: str, answers: AnswerForm, variants: dict[str, Any]) -> Task:
     loaded = find_suite(suite)
     check_known_answer(loaded)
     rules = {name: variants.pop(name) for name in PictureRules.model_fields if name in variants}
@@ -49,7 +49,7 @@ def _make_task(suite: str, data: str, variants: dict[str, Any]) -> Task:
     dataset, metadata = make_dataset(run_config, check_config(PictureRules, rules, "task arguments (-T)"))
     return Task(
         dataset=dataset,
-        solver=bare(),
+        solver=bare(answers),
         scorer=answers_scorer(run_config.suite),
         metrics=[figures(run_config.suite)],
         config=GenerateConfig(temperature=0.0),
@@ -60,16 +60,16 @@ def _make_task(suite: str, data: str, variants: dict[str, Any]) -> Task:
 
 @task(name="tactful/egogapbench")
 @register_as_tactful
-def egogapbench(data: str, **variants: Any) -> Task:
+def egogapbench(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
     """EgoGapBench: `setting`, `style` (default, egoplan, exclusion), `pictures`, `seed`."""
-    return make_suite_task("egogapbench", data, **variants)
+    return make_suite_task("egogapbench", data, answers, **variants)
 
 
 @task(name="tactful/egonormia")
 @register_as_tactful
-def egonormia(data: str, **variants: Any) -> Task:
+def egonormia(data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
     """EgoNormia: `setting`, `frames`, `pictures`, `seed`."""
-    return make_suite_task("egonormia", data, **variants)
+    return make_suite_task("egonormia", data, answers, **variants)
 
 
 @task(name="tactful/videonorms")
@@ -88,6 +88,6 @@ def hsri(data: str, **variants: Any) -> Task:
 
 @task(name="tactful/own")
 @register_as_tactful
-def own(suite: str, data: str, **variants: Any) -> Task:
+def own(suite: str, data: str, answers: AnswerForm = "text", **variants: Any) -> Task:
     """A suite of your own: `suite` is its folder with suite.py."""
-    return make_suite_task(suite, data, **variants)
+    return make_suite_task(suite, data, answers, **variants)

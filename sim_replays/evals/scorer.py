@@ -13,15 +13,16 @@ from inspect_ai.solver import TaskState
 from norm_core.records.json_codec import from_plain, to_plain
 from norm_core.records.outcome import Outcome
 from scoring.intervals import Z_95
-from sim_replays.evals.grading import GRADER, ask_grades
+from sim_replays.evals.grading import COERCER, GRADER, ask_grades, coerce_answer
 from sim_replays.evals.samples import (
     ANSWERS,
     LEFT_OUT,
     SampleAnswer,
+    read_asked_sample,
     read_sample_targets,
     register_as_tactful,
 )
-from sim_replays.items.target import Key, Prediction, Predictions, Target, compute_iou, find_picks
+from sim_replays.items.target import Key, Prediction, Predictions, ReplyReading, Target, compute_iou, find_picks
 from sim_replays.suites.suite import Suite, find_suite
 
 MIN_CLUSTERS = 5  # with fewer, an interval says how many
@@ -59,6 +60,13 @@ def answers(suite: str) -> Scorer:
         given_answers = [from_plain(SampleAnswer, fields) for fields in state.store.get(ANSWERS, [])]
         answer_by_key = {answer.prediction.key: answer for answer in given_answers}
         sample_answers = [answer_by_key.get(target.key) or _make_missing_answer(target) for target in targets]
+        prompts = read_asked_sample(state.metadata).prompts
+        if COERCER in model_roles() and prompts:
+            query_by_task = {query.task: query for query in prompts.queries}
+            for index, answer in enumerate(sample_answers):
+                query = query_by_task[answer.prediction.task]
+                order = prompts.orders.get(query.query_id, ())
+                sample_answers[index] = await coerce_answer(answer, query, order, get_model(role=COERCER))
         predictions = {answer.prediction.key: answer.prediction for answer in sample_answers}
         if GRADER in model_roles():
             grades = await ask_grades(targets, predictions, get_model(role=GRADER))
@@ -128,9 +136,11 @@ def _convert_figures(suite: Suite, targets: list[Target], predictions: Predictio
 def _count_outcomes(targets: Sequence[Target], sample_answers: Sequence[SampleAnswer]) -> dict[str, float]:
     """Count the questions, and compute the share of each kind of reply and each outcome but `answered`."""
     outcomes = Counter(answer.prediction.outcome for answer in sample_answers)
+    readings = Counter(answer.prediction.reading for answer in sample_answers)
     counts = {
         **{outcome.value: outcomes[outcome] for outcome in Outcome if outcome is not Outcome.ANSWERED},
-        "read_leniently": sum(answer.prediction.read_leniently for answer in sample_answers),
+        "read_leniently": readings[ReplyReading.LENIENT],
+        "read_by_a_model": readings[ReplyReading.COERCED],
         "asked_again": sum(answer.details.get("tries", 1) > 1 for answer in sample_answers),
         "from_cache": sum(answer.cached for answer in sample_answers),
     }

@@ -1,8 +1,10 @@
 """The right answers to questions, and predictions of them. Only scorers see the right ones."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,13 @@ Key = tuple[str, str]  # the id of an item, and a task
 
 _GRADE_KEYS = ("grade", "verbal_grade", "nonverbal_grade")
 _MAX_SHOWN = 5
+
+
+class ReplyReading(StrEnum):
+    """How a reply was understood that had not the asked form."""
+
+    LENIENT = "read leniently"
+    COERCED = "read by a model"
 
 
 class SuiteError(TactfulError):
@@ -52,7 +61,7 @@ class Target:
 class Prediction:
     """The answer to a question. `chosen` are indices of options; `grades` of a judge run from 1 to 5.
 
-    `read_leniently` says that a reply was understood that had not the asked form.
+    `reading` says how a reply was understood that had not the asked form.
     """
 
     id: str
@@ -62,7 +71,7 @@ class Prediction:
     text: str = ""
     grades: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
-    read_leniently: bool = False
+    reading: ReplyReading | None = None
 
     @property
     def key(self) -> Key:
@@ -99,9 +108,9 @@ class PredictionFile:
     unusable: tuple[str, ...]
 
     @property
-    def lenient_count(self) -> int:
-        """The number of answers whose reply had not the asked form."""
-        return sum(prediction.read_leniently for prediction in self.predictions.values())
+    def readings(self) -> Counter[ReplyReading | None]:
+        """The number of answers by how their reply was understood; None for the asked form."""
+        return Counter(prediction.reading for prediction in self.predictions.values())
 
 
 def read_predictions(path: Path, targets: Sequence[Target]) -> PredictionFile:

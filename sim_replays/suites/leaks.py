@@ -21,12 +21,12 @@ def find_leaks(items: Iterable[RunItem], targets: Mapping[Key, Target]) -> list[
             if target is None or len(options) != len(order) or target.words == query.options:
                 continue
             right = [index for index, dataset_index in enumerate(order) if dataset_index in target.right]
-            if _holds_right_option(f"{query.question} {query.viewpoint.description} {speech}", options, right):
+            if holds_right_option(f"{query.question} {query.viewpoint.description} {speech}", options, right):
                 leaks.append(query.query_id)
     return leaks
 
 
-def _holds_right_option(text: str, options: Sequence[str], right: Collection[int]) -> bool:
+def holds_right_option(text: str, options: Sequence[str], right: Collection[int]) -> bool:
     """Return whether a text holds each right option more often than any wrong one."""
     words = _normalize_words(text)
     words_of_options = [_normalize_words(option) for option in options]

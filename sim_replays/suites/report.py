@@ -14,6 +14,7 @@ from scoring.figures import Figure, Figures, estimate_difference, estimate_share
 from sim_replays.items.target import (
     PredictionFile,
     Predictions,
+    ReplyReading,
     Target,
     find_picks,
     list_first,
@@ -96,7 +97,7 @@ def make_report(
         unknown=prediction_file.unknown,
         notes=tuple(_write_notes(suite, len(targets), total, counts_by_task, prediction_file)),
         headline=_make_headline(suite, targets, predictions, control) if control else None,
-        read_leniently=prediction_file.lenient_count,
+        read_leniently=prediction_file.readings[ReplyReading.LENIENT],
     )
 
 
@@ -193,8 +194,10 @@ def _write_notes(
         notes.append(f"{count_of(len(unknown), 'id')} not in the data, and left out: {list_first(unknown)}")
     if unusable := prediction_file.unusable:
         notes.append(f"{count_of(len(unusable), 'answer')} not usable, and counted as unparsed: {list_first(unusable)}")
-    if lenient := prediction_file.lenient_count:
+    if lenient := prediction_file.readings[ReplyReading.LENIENT]:
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently, as they had not the asked form")
+    if coerced := prediction_file.readings[ReplyReading.COERCED]:
+        notes.append(f"{coerced} of {count_of(answered, 'answer')} were read by a model of the role coercer")
     if suite.interval_label != INTERVAL_LABEL:
         notes.append(f"beside a figure is its {suite.interval_label}, and not an interval of 95 %")
     return notes

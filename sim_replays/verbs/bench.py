@@ -8,8 +8,9 @@ import typer
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.runs.robot_config import ENCODER
+from sim_replays.suites.item_check import HUMAN, MODEL
 from sim_replays.suites.suite import load_suites
-from sim_replays.verbs import monitor_bench, suite_runs
+from sim_replays.verbs import item_sets, monitor_bench, suite_runs
 from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge
 from tactful_cli.verb_options import AsJson, make_group
 
@@ -85,6 +86,27 @@ def score(
     if suite or data or len(files) > 2:
         raise TactfulError("score: cannot use this; name one or two logs, or predictions with --suite and --data")
     suite_runs.score(files, control, as_json)
+
+
+@app.command("check-items")
+def check_items(
+    data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published set.")],
+    suite: Annotated[
+        str, typer.Option(help=f"One of {', '.join(load_suites())}, or a folder with suite.py; default: by the file.")
+    ] = "",
+    human: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of your model, as predictions.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what scores on a set of items without seeing the scene, beside people, a model and the published rows.
+
+    A warning names each control that is above chance or comes near the model. Exits with 1 if there is a warning.
+    """
+    item_sets.check_set(data, suite, {HUMAN: human, MODEL: answers}, as_json=as_json)
 
 
 @app.command()

@@ -26,6 +26,7 @@ from tactful_cli.main import main
 [inspect] = entry_points(group="console_scripts", name="inspect")
 for line in Path("commands").read_text().splitlines():
     program, *arguments = line.split("\\0")[:-1]
+    allowed = (0, 1) if "check-items" in arguments else (0,)
     for log in Path("logs").glob("*.eval") if "logs/LOG.eval" in arguments else [""]:
         sys.argv = [program, *(str(log) if argument == "logs/LOG.eval" else argument for argument in arguments)]
         code = 0
@@ -33,7 +34,7 @@ for line in Path("commands").read_text().splitlines():
             (main if program.endswith("tactful") else inspect.load())()
         except SystemExit as ended:
             code = ended.code or 0
-        if code:
+        if code not in allowed:
             sys.exit(f"{sys.argv} ended with {code}")
 """
 NORM = "Adherence/Violation: Adherence\nVerbal Evidence: hello\nNonVerbal Evidence: a smile\nSpecific Norm: Greet."
@@ -45,7 +46,7 @@ def read_steps() -> str:
     start = next(index for index, line in enumerate(page) if line.text == TITLE)
     end = next(index for index, line in enumerate(page) if index > start and line.text.startswith("## "))
     script = "\n".join(line.text for line in page[start:end] if line.language)
-    script = re.sub("openai/(MODEL|GRADER)", MODEL, script)
+    script = re.sub("openai/(MODEL|GRADER|READER)", MODEL, script)
     return script.replace("data=VIDEONORMS", "data=scratch/norms").replace("data=HSRI", "data=scratch/hsri")
 
 

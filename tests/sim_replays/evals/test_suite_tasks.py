@@ -1,7 +1,7 @@
 """Suites as tasks of inspect_ai: a model alone, controls and the robot; figures that cannot mislead."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,19 @@ def test_a_reply_that_is_no_answer_is_never_one(reply: str | dict[str, Any], out
     assert [answer["prediction"]["outcome"] for answer in answers(log)] == [outcome] * 2
     assert figures(log).get(outcome, 0.0) == float(outcome != "answered")
     assert all("max_tokens" not in body for body in chat.bodies)  # no longest reply without an option
+
+
+@needs_data
+def test_probabilities_are_refused_where_the_provider_gives_none(tmp_path: Path) -> None:
+    from sim_replays.evals.logs import read_run
+    from sim_replays.items.target import SuiteError
+
+    task = {"data": str(BUNDLES), "setting": "blind", "answers": "logprobs"}
+    with serve_replies(usual) as chat:
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=1)
+    assert figures(log)["failed"] == 1
+    with pytest.raises(SuiteError, match=r"unfinished.*gives no log-probabilities"):
+        read_run(log)
 
 
 @needs_data
@@ -186,6 +199,24 @@ def verdict(prompt: str) -> str:
     if "Gold verbal" in prompt:
         return "1 point less, as 5 - 3 = 2.\nFinal Verdict: **2**"
     return f"Final Verdict: {4 if 'Greet people.' in prompt else 3}"
+
+
+@needs_data
+def test_a_coercing_model_reads_the_whole_reply(tmp_path: Path) -> None:
+    from inspect_ai.model import get_model
+
+    task = {"data": str(BUNDLES), "setting": "blind"}
+    cut = {"content": "So", "finish_reason": "length"}
+    replies: Iterator[str | dict[str, Any]] = iter(["Whoever stands here would wait.", cut])
+    with serve_replies(lambda _: next(replies)) as chat, serve_replies(lambda prompt: "C") as reader:
+        coercer = get_model(MODEL, base_url=reader.url, api_key="none", memoize=False)
+        log = run("tactful/egogapbench", tmp_path, model=chat, task_args=task, limit=2, max_samples=1,
+                  model_roles={"coercer": coercer})  # fmt: skip
+    read, cut = (answer["prediction"] for answer in answers(log))
+    assert (read["outcome"], read["chosen"], read["reading"]) == ("answered", [2], "read by a model")
+    assert (cut["outcome"], len(reader.prompts)) == ("unparsed", 1)  # a cut reply is no answer to anybody
+    assert "Whoever stands here would wait." in reader.prompts[0]
+    assert figures(log)["read_by_a_model"] == 0.5
 
 
 @needs_data
