@@ -39,6 +39,19 @@ BOND: Definitions = {
         "string DISABLE_HEARTBEAT_TIMEOUT_PARAM=/bond_disable_heartbeat_timeout",
     },
 }
+MARKERS: Definitions = {
+    "visualization_msgs": {
+        "UVCoordinate": "float32 u\nfloat32 v",
+        "MeshFile": "string filename\nuint8[] data",
+        "Marker": "int32 ADD=0\nint32 DELETE=2\nint32 TEXT_VIEW_FACING=9\nstd_msgs/Header header\nstring ns\nint32 id\n"
+        "int32 type\nint32 action\ngeometry_msgs/Pose pose\ngeometry_msgs/Vector3 scale\nstd_msgs/ColorRGBA color\n"
+        "builtin_interfaces/Duration lifetime\nbool frame_locked\ngeometry_msgs/Point[] points\n"
+        "std_msgs/ColorRGBA[] colors\nstring texture_resource\nsensor_msgs/CompressedImage texture\n"
+        "UVCoordinate[] uv_coordinates\nstring text\nstring mesh_resource\nMeshFile mesh_file\n"
+        "bool mesh_use_embedded_materials",
+        "MarkerArray": "Marker[] markers",
+    },
+}
 ROS_DRIVERS: Definitions = {
     **PEOPLE,
     "audio_common_msgs": {

@@ -18,7 +18,7 @@ from ament_index_python.packages import get_package_prefix, get_package_share_di
 
 from tests.foreign_interfaces import site_packages
 
-USED = ("std_msgs", "geometry_msgs", "builtin_interfaces")  # by the definitions
+USED = ("std_msgs", "geometry_msgs", "sensor_msgs", "builtin_interfaces")  # by the definitions
 SUPPORTS = ["rosidl_typesupport_fastrtps_c", "rosidl_typesupport_introspection_c"]  # that rmw_fastrtps_cpp reads
 KINDS = ("generator_c", "generator_py", "typesupport_c", "typesupport_fastrtps_c", "typesupport_introspection_c")
 RUNTIME = ("rosidl_runtime_c", "rcutils", "rmw", "rosidl_typesupport_c", "rosidl_typesupport_fastrtps_cpp", *SUPPORTS)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.acceptance.test_open_goals import undecided_selector
+from tests.foreign_interfaces import MARKERS, build_once, environment
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -107,6 +109,69 @@ def test_an_installed_cue_flags_in_its_test_in_a_bag_and_in_the_node(
         observer.meet("monitor")
         play(bag)
         observer.until(lambda: "speaks_too_fast" in [flag.cue_id for flag in flags], "the cue's flag")
+
+
+# Prints each marker: its frame, whether it is added, whether it is red, and its text.
+MARKER_READER = """
+import rclpy
+from visualization_msgs.msg import Marker, MarkerArray
+
+def show(array):
+    for m in array.markers:
+        print(m.header.frame_id, m.action == Marker.ADD, m.color.r > m.color.g, m.text.splitlines(), flush=True)
+
+rclpy.init()
+node = rclpy.create_node("reader")
+node.create_subscription(MarkerArray, "/tactful/markers", show, 50)
+rclpy.spin(node)
+"""
+
+
+@pytest.mark.ros
+def test_markers_show_open_flags_over_the_people_whom_they_concern(
+    domain_id: int, observer: Observer, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(build_once(tmp_path_factory, MARKERS)).items():
+        monkeypatch.setenv(name, value)
+    from norm_interfaces.msg import Person, Presence, SocialFlag
+
+    lines: list[str] = []
+    presences, flags = (
+        observer.node.create_publisher(type_, f"/tactful/{name}", 50)
+        for type_, name in ((Presence, "presence"), (SocialFlag, "flags"))
+    )
+    presence = Presence(persons=[Person(person_id="ann")])
+    unnamed = SocialFlag(event_id="e1", polarity=SocialFlag.POLARITY_ERROR, rationale="It waited for nine seconds.")
+    praise = SocialFlag(event_id="e2", polarity=SocialFlag.POLARITY_COMPETENCE, rationale="A bow.", person_id="ann")
+
+    def await_markers(flag: Any, *wanted: str) -> None:
+        """Send a state of a flag, until the latest message has the wanted markers."""
+
+        def has_come() -> bool:
+            presences.publish(presence)
+            flags.publish(flag)
+            return lines[-len(wanted) :] == list(wanted)
+
+        observer.until(has_come, f"{wanted}, not {lines[-2:]}")
+
+    command = [sys.executable, "-c", MARKER_READER]
+    with (
+        running("flag_markers.py") as await_line,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader,
+    ):
+        assert reader.stdout
+        thread = Thread(target=lambda output: lines.extend(map(str.strip, output)), args=[reader.stdout])
+        thread.start()
+        try:
+            await_line("publishing /tactful/markers")
+            await_markers(unnamed, "base_link True True ['It waited for nine seconds.']")
+            over_both = "base_link True True ['It waited for nine seconds.']", "person_ann True False ['A bow.']"
+            await_markers(praise, *over_both)
+            unnamed.state = SocialFlag.STATE_CLOSED
+            await_markers(unnamed, "base_link False False []", over_both[1])
+        finally:
+            reader.kill()
+            thread.join()
 
 
 @pytest.mark.ros
