@@ -73,7 +73,7 @@ def test_a_namespace_moves_nodes_and_topics(tmp_path: Path) -> None:
     profile = load(written(tmp_path, JUDGED % "''"), "left")
     profile.write_parameters(["camera"], tmp_path / "parameters.json")
     tree = json.loads((tmp_path / "parameters.json").read_text(encoding="utf-8"))
-    assert tree == {"/left/tactful/camera": {"ros__parameters": {"topic": "/left/eye"}}}
+    assert tree == {"/left/tactful/camera": {"ros__parameters": {"topic": "/left/eye", "humans": "/left/humans"}}}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,10 @@ def test_what_holds_for_every_node_is_written_apart_and_moved(tmp_path: Path) ->
     profile.write_parameters(["camera"], tmp_path / "parameters.json")
     tree = json.loads((tmp_path / "parameters.json").read_text(encoding="utf-8"))
     wide = {"use_sim_time": True, "judge.model": "smolvlm2-256m", "topic": "/left/eye"}
-    assert tree == {"/**": {"ros__parameters": wide}, "/left/tactful/camera": {"ros__parameters": {}}}
+    assert tree == {
+        "/**": {"ros__parameters": wide},
+        "/left/tactful/camera": {"ros__parameters": {"humans": "/left/humans"}},
+    }
 
 
 @pytest.mark.parametrize(
