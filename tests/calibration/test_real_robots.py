@@ -1,23 +1,17 @@
 """What is measured on people with real robots, on invented talks in the layouts of their corpora."""
 
 import csv
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 import typer
-from pympi.Elan import Eaf
 from typer.testing import CliRunner, Result
 
-from calibration.real_robots.appropriateness import measure_appropriateness, read_actions
-from calibration.real_robots.hospital import write_verdicts
 from calibration.real_robots.outcomes import make_talk
-from calibration.real_robots.scored_exchanges import measure_silences, read_exchanges
 from calibration.real_robots.scout import TimedStretch, join_marks
 from calibration.real_robots.silence_rule import find_flags, find_silences, score_rules
 from calibration.real_robots.time_to_alarm import measure_time_to_alarm, read_planned_talks
-from calibration.talk_verdicts.talk_file import read_talks
 from norm_core.runtime.errors import TactfulError
 
 # By, seconds, words and relation.
@@ -125,79 +119,7 @@ def test_errors_are_timed_to_their_flag_and_to_the_reaction(nodbot: Path) -> Non
     assert {"100", "1.5"} <= set(first.replace("[", " ").split())
 
 
-HOSPITAL = """
-LP: Where is the lift? # request(directions(lifts)) @ G(LP, go-to(lifts))
-ARI: I'm afraid I can't help you. # cant-help()
-LP: But where is the lift? # request(directions(lifts)) @ G(LP+RC, go-to(lifts))
-ARI: On the left. # inform(directions(lifts)) @ AG(LP+RC, go-to(lifts))
-RC: Pardon? # r-repet(directions(lifts))
-ARI: On the left.
-RC: Thank you. # thank() @ CG(LP+RC, go-to(lifts))
-"""
-
-
-def test_annotated_goals_and_next_words_are_verdicts(tmp_path: Path) -> None:
-    (tmp_path / "convo1.txt").write_text(HOSPITAL, "utf-8")
-    run(write_verdicts, "--mpgt", tmp_path, "--out", tmp_path / "talks.jsonl")
-    by_goals, by_next = read_talks([tmp_path / "talks.jsonl"])
-    assert [turn.is_fault if turn.votes else None for turn in by_goals.turns if turn.is_machine] == [True, False, None]
-    assert [turn.is_fault for turn in by_next.turns if turn.is_machine] == [True, True, False]
-
-
-def test_the_selector_is_compared_with_scores_of_actions(tmp_path: Path) -> None:
-    (tmp_path / "robot_actions").mkdir()
-    scores: dict[str, int] = {}
-    for session in ("photo", "whole"):
-        kinds = ("joke", "resting", "follow", "up", "photo", "taking photo")
-        rows = [{"photo file": f"{session}_photo0", "high_level_action": kind} for kind in kinds]
-        for person in ("ab", "cd"):
-            write(tmp_path / f"robot_actions/robotactions_{person}_{session}_photo0.csv", *rows)
-        scores |= {f"{session}_t1_a{n}_s": score for n, score in enumerate((6, 2, 5, 5, 1), 1)}
-    write(tmp_path / "react-shutter_summary.csv", *({"ID": person, **scores} for person in ("ab", "cd")))
-    assert [action.score for action in read_actions(tmp_path)] == [6, 2, 5, 5] * 4
-    output = run(measure_appropriateness, "--shutter", tmp_path).output
-    assert "mean score by other people: better of two preferred 100 %" in output
-    assert "16 actions of 2 people" in output
-
-
-def test_a_silence_in_a_scored_exchange_begins_with_the_end_of_the_words(tmp_path: Path) -> None:
-    eaf, rows = Eaf(), []
-    for tier in ("user_utterance", "sys_utterance"):
-        eaf.add_tier(tier)
-    for number in range(8):
-        start_ms = 60_000 + 12_000 * number
-        eaf.add_annotation("sys_utterance", start_ms, start_ms + 12_000, "お元気ですか？")
-        eaf.add_annotation("user_utterance", start_ms, start_ms + 12_000, "(F えー)|元気です" if number else "")
-        times = {"start(exchange)[ms]": start_ms, "end(system)[ms]": start_ms + 2000, "reaction": 1000}
-        scores = {f"TS{n}": 5 if number % 2 else 3 for n in range(1, 6)}
-        rows.append({**times, "end(exchange)[ms]": start_ms + 12_000, **scores})
-    for name in ("dumpfiles", "elan"):
-        (tmp_path / name).mkdir()
-    write(tmp_path / "dumpfiles/p1.csv", *rows)
-    eaf.to_file(str(tmp_path / "elan/p1.eaf"))
-    first, second, *_ = read_exchanges(tmp_path / "dumpfiles/p1.csv", tmp_path / "elan/p1.eaf")
-    assert first.silence_s == 0  # nothing was said
-    assert [turn.text for turn in second.turns] == ["お元気ですか？", "えー元気です"]
-    assert second.silence_s == pytest.approx(9 - 6 * 0.149 - 0.97)
-    output = run(measure_silences, "--hazumi", tmp_path).output
-    assert "long silence: 0.50" in output
-    assert "300.0/h silences of 4 s, 0.0/h silences of 8 s" in output
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "missing"),
-    [
-        (measure_appropriateness, "--shutter", "has no react-shutter_summary.csv"),
-        (measure_silences, "--hazumi", "has no dumpfiles/*.csv"),
-        (write_verdicts, "--mpgt", "has no convo*.txt"),
-        (score_rules, "--scout", "is not one JSON a line"),
-    ],
-)
-def test_another_folder_or_file_is_refused_by_what_it_lacks(
-    command: Callable[..., None], option: str, missing: str, tmp_path: Path
-) -> None:
+def test_a_file_of_something_else_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "talk.txt").write_text("hello", "utf-8")
-    source = tmp_path / "talk.txt" if option == "--scout" else tmp_path
-    further = ("--out", tmp_path / "out.jsonl") if option == "--mpgt" else ()
-    with pytest.raises(TactfulError, match=re.escape(missing)):
-        run(command, option, source, *further)
+    with pytest.raises(TactfulError, match="is not one JSON a line"):
+        run(score_rules, "--scout", tmp_path / "talk.txt")
