@@ -23,7 +23,8 @@ OURS = {path.name for path in PACKAGES}
 # Found for Ubuntu 24.04 and Jazzy in github.com/ros/rosdistro at commit 8468e88 of 2026-08-22.
 ROSDEP_KEYS = set(
     """
-    action_msgs ament_cmake ament_cmake_gtest ament_cmake_lint_cmake ament_cmake_python ament_cmake_ros
+    action_msgs ament_cmake ament_cmake_cpplint ament_cmake_gtest ament_cmake_lint_cmake ament_cmake_python
+    ament_cmake_ros ament_cmake_uncrustify
     ament_cmake_xmllint ament_index_python ament_lint_auto behaviortree_cpp builtin_interfaces diagnostic_msgs launch
     launch_ros launch_testing launch_testing_ament_cmake launch_testing_ros lifecycle_msgs
     python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy rosidl_default_generators

@@ -44,7 +44,8 @@ struct Group
   rclcpp::CallbackGroup::SharedPtr group;
 };
 
-/// Spins a group, so that no tick waits and nobody else needs to spin the node. Declare it after what callbacks use.
+/// Spins a group, so that no tick waits and nobody else needs to spin the node.
+/// Declare it after what callbacks use.
 class SpinningThread
 {
 public:
@@ -78,7 +79,8 @@ T input(const BT::TreeNode & leaf, const std::string & port)
   return *value;
 }
 
-/// Sends a goal, and reads its result in a later tick. A halt cancels the goal; without a server the leaf fails.
+/// Sends a goal, and reads its result in a later tick.
+/// A halt cancels the goal; without a server the leaf fails.
 template<typename ActionT>
 class GoalLeaf : public BT::StatefulActionNode
 {
@@ -188,7 +190,7 @@ public:
   static BT::PortsList providedPorts()
   {
     return and_common(
-      {InputPort<Strings>("candidates", Strings(), "actions, as in A.;B.; those of the skill catalogue if none"),
+      {InputPort<Strings>("candidates", Strings(), "as in A.;B.; those of the skills if none"),
         InputPort<std::string>("situation", "", "what the robot knows of the scene"),
         InputPort<Strings>("facts", Strings(), "for the preconditions of skills"),
         OutputPort<std::string>("chosen", "the text of the chosen action")});
@@ -209,7 +211,8 @@ private:
     const auto & decision = answer.result->decision;
     const bool is_answered = decision.outcome == norm_interfaces::msg::Outcome::ANSWERED;
     if (answer.code != rclcpp_action::ResultCode::SUCCEEDED || !is_answered) {
-      return fail(answer.result->error_msg.empty() ? decision.explanation : answer.result->error_msg);
+      const auto & error = answer.result->error_msg;
+      return fail(error.empty() ? decision.explanation : error);
     }
     setOutput("chosen", decision.chosen);
     setOutput("reason", decision.explanation);
@@ -245,21 +248,23 @@ private:
     if (answer.result->checked && !answer.result->advised_against) {
       return NodeStatus::SUCCESS;
     }
-    return fail(answer.result->checked ? "the words probably read as an error" : answer.result->reason);
+    return fail(
+      answer.result->checked ? "the words probably read as an error" : answer.result->reason);
   }
 };
 
 /// Succeeds while an error of an attribute, or of any, is open that came in the last `within_s`.
 ///
-/// An error is open until it is closed or withdrawn, or becomes a competence. Time is that of arrival, so clocks of
-/// other machines do not matter. While no monitor works, nothing is known, and the leaf fails.
+/// An error is open until it is closed or withdrawn, or becomes a competence. Time is that of
+/// arrival, so clocks of other machines do not matter. While no monitor works, nothing is known,
+/// and the leaf fails.
 class SocialErrorOpen : public BT::ConditionNode
 {
 public:
   SocialErrorOpen(const std::string & name, const BT::NodeConfig & config)
   : ConditionNode(name, config), of_(config),
-    flags_(subscribe<SocialFlag>("tactful/flags", [this](const SocialFlag & flag) {add_flag(flag);})),
-    statuses_(subscribe<MonitorStatus>("tactful/status", [this](const MonitorStatus & status) {add_status(status);})),
+    flags_(subscribe("tactful/flags", &SocialErrorOpen::add_flag)),
+    statuses_(subscribe("tactful/status", &SocialErrorOpen::add_status)),
     thread_(of_) {}
 
   static BT::PortsList providedPorts()
@@ -271,16 +276,19 @@ public:
 
   NodeStatus tick() override
   {
-    static const Strings attributes{"emotions", "engagement", "conversational_mechanics", "knowledge_state",
-      "user_intention", "social_context_and_relationships", "social_norms_and_routines"};  // as SocialFlag numbers them
+    static const Strings attributes{  // as SocialFlag numbers them
+      "emotions", "engagement", "conversational_mechanics", "knowledge_state", "user_intention",
+      "social_context_and_relationships", "social_norms_and_routines"};
     const auto attribute = input<std::string>(*this, "attribute");
-    const auto number = std::find(attributes.begin(), attributes.end(), attribute) - attributes.begin();
+    const auto number =
+      std::find(attributes.begin(), attributes.end(), attribute) - attributes.begin();
     if (!attribute.empty() && attributes.begin() + number == attributes.end()) {
       throw BT::RuntimeError(name(), ": no attribute is named ", attribute);
     }
     const std::chrono::duration<double> within(input<double>(*this, "within_s"));
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool is_lost = monitor_.empty() || steady_clock::now() - heartbeat_ > seconds(5);  // it sends one a second
+    // It sends one a second.
+    const bool is_lost = monitor_.empty() || steady_clock::now() - heartbeat_ > seconds(5);
     std::string reason = is_lost ? "no status of the monitor arrives; start it" : problem_;
     const bool is_known = reason.empty();
     bool is_open = false;
@@ -298,11 +306,13 @@ public:
   }
 
 private:
-  template<typename MessageT, typename CallbackT>
-  typename rclcpp::Subscription<MessageT>::SharedPtr subscribe(const std::string & topic, CallbackT callback)
+  template<typename MessageT>
+  typename rclcpp::Subscription<MessageT>::SharedPtr subscribe(
+    const std::string & topic, void (SocialErrorOpen::* add)(const MessageT &))
   {
     rclcpp::SubscriptionOptions options;
     options.callback_group = of_.group;
+    const auto callback = [this, add](const MessageT & message) {(this->*add)(message);};
     return of_.node->create_subscription<MessageT>(topic, rclcpp::QoS(50), callback, options);
   }
 
@@ -310,7 +320,8 @@ private:
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     open_.erase(flag.event_id);  // all states of an event share it
-    const bool is_open = flag.state == SocialFlag::STATE_OPENED || flag.state == SocialFlag::STATE_UPDATED;
+    const bool is_open = flag.state == SocialFlag::STATE_OPENED ||
+      flag.state == SocialFlag::STATE_UPDATED;
     if (is_open && flag.polarity == SocialFlag::POLARITY_ERROR) {
       open_[flag.event_id] = {steady_clock::now(), flag};
     }
@@ -328,7 +339,9 @@ private:
     monitor_ = status.instance_id;
     heartbeat_ = steady_clock::now();
     problem_.clear();
-    if (status.state != MonitorStatus::STATE_ACTIVE || status.health == MonitorStatus::HEALTH_FAILED) {
+    if (status.state != MonitorStatus::STATE_ACTIVE ||
+      status.health == MonitorStatus::HEALTH_FAILED)
+    {
       problem_ = status.reasons.empty() ? "the monitor is not active" : status.reasons.front();
     }
   }

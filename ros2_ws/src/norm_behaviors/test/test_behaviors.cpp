@@ -39,8 +39,10 @@ class Nodes : public rclcpp::Node
 public:
   explicit Nodes(bool answers)
   : Node("nodes", "tactful"),
-    flags(create_publisher<SocialFlag>("flags", 50)), statuses(create_publisher<MonitorStatus>("status", 50)),
-    selector_(serve<SelectAction>("select_action", answers)), monitor_(serve<CheckUtterance>("check_utterance", answers))
+    flags(create_publisher<SocialFlag>("flags", 50)),
+    statuses(create_publisher<MonitorStatus>("status", 50)),
+    selector_(serve<SelectAction>("select_action", answers)),
+    monitor_(serve<CheckUtterance>("check_utterance", answers))
   {
   }
 
@@ -76,13 +78,14 @@ private:
       },
       [this](const Handle & handle) {
         // The goal is canceling once this has returned.
-        std::thread([handle, this] {
-          while (!handle->is_canceling()) {
-            std::this_thread::yield();
-          }
-          handle->canceled(std::make_shared<typename ActionT::Result>());
-          ++cancelled;
-        }).detach();
+        std::thread(
+          [handle, this] {
+            while (!handle->is_canceling()) {
+              std::this_thread::yield();
+            }
+            handle->canceled(std::make_shared<typename ActionT::Result>());
+            ++cancelled;
+          }).detach();
         return rclcpp_action::CancelResponse::ACCEPT;
       },
       [this, answers](const Handle & handle) {
@@ -132,7 +135,8 @@ protected:
   BT::Tree make_tree(const std::string & leaves)
   {
     return factory_.createTreeFromText(
-      "<root BTCPP_format='4'><BehaviorTree ID='t'><Sequence>" + leaves + "</Sequence></BehaviorTree></root>",
+      "<root BTCPP_format='4'><BehaviorTree ID='t'><Sequence>" + leaves +
+      "</Sequence></BehaviorTree></root>",
       blackboard_);
   }
 
@@ -172,7 +176,8 @@ TEST_F(Behaviors, an_action_is_chosen_and_checked)
   start_nodes(true);
   blackboard_->set("scene", std::string("a queue"));
   auto tree = make_tree(
-    "<SelectAction candidates='Greet.;Wait.' situation='{scene}' chosen='{chosen}' reason='{reason}'/>"
+    "<SelectAction candidates='Greet.;Wait.' situation='{scene}' chosen='{chosen}'"
+    " reason='{reason}'/>"
     "<CheckUtterance text='{chosen}'/>");
   tick_until(tree, NodeStatus::SUCCESS);
   EXPECT_EQ(at("chosen"), "Greet.");
@@ -182,7 +187,8 @@ TEST_F(Behaviors, an_action_is_chosen_and_checked)
 TEST_F(Behaviors, an_aborted_goal_without_a_result_is_a_failure)
 {
   start_nodes(true);
-  auto tree = make_tree("<SelectAction candidates='Greet.;Wait.' situation='lost' reason='{reason}'/>");
+  auto tree = make_tree(
+    "<SelectAction candidates='Greet.;Wait.' situation='lost' reason='{reason}'/>");
   tick_until(tree, NodeStatus::RUNNING);
   tick_until(tree, NodeStatus::FAILURE);
   EXPECT_EQ(at("reason"), "tactful/select_action: its node gave no result");
@@ -214,7 +220,8 @@ TEST_F(Behaviors, a_halt_cancels_the_goal_before_and_after_it_is_accepted)
 TEST_F(Behaviors, a_late_answer_is_a_failure_with_a_reason_and_cancels_the_goal)
 {
   start_nodes(false);
-  auto tree = make_tree("<SelectAction candidates='Greet.;Wait.' within_s='0.1' reason='{reason}'/>");
+  auto tree =
+    make_tree("<SelectAction candidates='Greet.;Wait.' within_s='0.1' reason='{reason}'/>");
   tick_until(tree, NodeStatus::RUNNING);
   tick_until(tree, NodeStatus::FAILURE);
   EXPECT_EQ(at("reason"), "tactful/select_action: no answer came in time");
@@ -229,8 +236,10 @@ TEST_F(Behaviors, the_condition_follows_flags_and_the_monitor)
   EXPECT_EQ(any.tickOnce(), NodeStatus::FAILURE);
   EXPECT_EQ(at("reason"), "no status of the monitor arrives; start it");
   start_nodes(true);
-  until([this] {
-      return nodes_->flags->get_subscription_count() == 3 && nodes_->statuses->get_subscription_count() == 3;
+  until(
+    [this] {
+      return nodes_->flags->get_subscription_count() == 3 &&
+      nodes_->statuses->get_subscription_count() == 3;
     });
   MonitorStatus status;
   status.node = "/tactful/monitor";
@@ -241,7 +250,8 @@ TEST_F(Behaviors, the_condition_follows_flags_and_the_monitor)
   flag.attributes = {SocialFlag::ATTRIBUTE_ENGAGEMENT};
   flag.rationale = "It looked away.";
   const auto reach = [&](BT::Tree & tree, NodeStatus expected, const std::string & reason) {
-      until([&] {
+      until(
+        [&] {
           nodes_->statuses->publish(status);
           return tree.tickOnce() == expected && (reason.empty() || at("reason") == reason);
         });
@@ -274,14 +284,23 @@ TEST_F(Behaviors, the_example_tree_drives_after_it_asked)
   std::vector<std::string> driven;
   const auto stand_in = [&](const std::string & name, const BT::PortsList & ports) {
       factory_.registerSimpleAction(
-        name, [&driven, name](BT::TreeNode &) {driven.push_back(name); return NodeStatus::SUCCESS;}, ports);
+        name,
+        [&driven, name](BT::TreeNode &) {
+          driven.push_back(name);
+          return NodeStatus::SUCCESS;
+        }, ports);
     };
-  stand_in("ComputePathToPose", {BT::InputPort<std::string>("goal"), BT::InputPort<std::string>("planner_id"),
+  stand_in(
+    "ComputePathToPose",
+    {BT::InputPort<std::string>("goal"), BT::InputPort<std::string>("planner_id"),
       BT::OutputPort<std::string>("path")});
-  stand_in("FollowPath", {BT::InputPort<std::string>("path"), BT::InputPort<std::string>("controller_id")});
+  stand_in(
+    "FollowPath",
+    {BT::InputPort<std::string>("path"), BT::InputPort<std::string>("controller_id")});
   factory_.registerNodeType<BT::SequenceNode>("PipelineSequence");
   factory_.registerSimpleDecorator(
-    "RateController", [](NodeStatus status, BT::TreeNode &) {return status;}, {BT::InputPort<double>("hz")});
+    "RateController", [](NodeStatus status, BT::TreeNode &) {return status;},
+    {BT::InputPort<double>("hz")});
   blackboard_->set("situation", std::string("Somebody waves."));
   start_nodes(true);
   auto tree = factory_.createTreeFromFile(std::getenv("TREE"), blackboard_);
