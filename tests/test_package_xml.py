@@ -20,14 +20,14 @@ SRC = Path(__file__).resolve().parents[1] / "ros2_ws/src"
 PACKAGES = sorted(path.parent for path in SRC.glob("*/package.xml"))
 OURS = {path.name for path in PACKAGES}
 
-# Found for Ubuntu 24.04 and Jazzy in github.com/ros/rosdistro at commit 8468e88 of 2026-08-22.
+# Found for Ubuntu 24.04 and Jazzy in github.com/ros/rosdistro at commit 8468e88 of 2026-08-22. By it, bloom-generate
+# 0.14.4 made the debian folder of every package, for Jazzy and Kilted (2026-11-30; our names as further keys).
 ROSDEP_KEYS = set(
     """
     action_msgs ament_cmake ament_cmake_cpplint ament_cmake_gtest ament_cmake_lint_cmake ament_cmake_python
-    ament_cmake_ros ament_cmake_uncrustify
-    ament_cmake_xmllint ament_index_python ament_lint_auto behaviortree_cpp builtin_interfaces diagnostic_msgs launch
-    launch_ros launch_testing launch_testing_ament_cmake launch_testing_ros lifecycle_msgs
-    python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy rosidl_default_generators
+    ament_cmake_ros ament_cmake_uncrustify ament_cmake_xmllint ament_index_python ament_lint_auto behaviortree_cpp
+    builtin_interfaces diagnostic_msgs launch launch_ros launch_testing launch_testing_ament_cmake launch_testing_ros
+    lifecycle_msgs python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy rosidl_default_generators
     rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
