@@ -36,8 +36,8 @@ _SLOW_ANSWERS = 2
 # Share of its turns from which a robot reports its work ("processing", "done"), and the words of such a report.
 _REPORTING = 0.25
 _MAX_REPORT_WORDS = 3
-# A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 12
-# are then praised, and of 100 kind lines 62 (two hands that the reader was not taught, 2026-11-30).
+# A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 7
+# are then praised, and of 100 kind lines 58 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
 # Log odds that no score falls below.
 NEVER = -99.0
