@@ -36,6 +36,8 @@ _SLOW_ANSWERS = 2
 # Share of its turns from which a robot reports its work ("processing", "done"), and the words of such a report.
 _REPORTING = 0.25
 _MAX_REPORT_WORDS = 3
+# A direct question or request that waits so long counts as with any robot, unless this one reports its work.
+_OWED_S = 4.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 7
 # are then praised, and of 100 kind lines 58 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
@@ -222,7 +224,7 @@ def is_slow(kind: UnitKind, facts: Facts) -> bool:
         return True
     if kind is UnitKind.ROBOT_TURN:
         return pace_s >= SLOW_PACE_OF_TURNS_S and facts.get("answers_so_far", 0.0) >= _SLOW_ANSWERS
-    return pace_s >= SLOW_PACE_S
+    return pace_s >= SLOW_PACE_S and facts.get("owed_silence_s", 0.0) < _OWED_S
 
 
 def is_unread(kind: UnitKind, facts: Facts) -> bool:

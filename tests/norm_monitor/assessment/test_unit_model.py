@@ -151,6 +151,16 @@ def test_short_reports_and_silences_of_a_robot_that_reports_its_work_are_not_rea
     assert model.kind_model(kind, {"signs_of_work": share, "words": float(words)}) is weights
 
 
+@pytest.mark.parametrize(("owed_s", "share", "slow"), [(3.9, 0.0, True), (4.0, 0.0, False), (4.0, 0.25, True)])
+def test_a_question_that_a_slow_robot_leaves_for_four_seconds_counts_as_with_any(
+    owed_s: float, share: float, slow: bool
+) -> None:
+    model = shipped_unit_model(ReaderSize.SMALL)
+    weights = (model.slow_kinds if slow else model.kinds)[UnitKind.SILENCE]
+    facts = {"pace_s": 3.0, "owed_silence_s": owed_s, "silence_s": owed_s, "signs_of_work": share}
+    assert model.kind_model(UnitKind.SILENCE, facts) is weights
+
+
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
 def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
     score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
