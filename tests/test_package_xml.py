@@ -26,9 +26,9 @@ ROSDEP_KEYS = set(
     """
     action_msgs ament_cmake ament_cmake_cpplint ament_cmake_gtest ament_cmake_lint_cmake ament_cmake_python
     ament_cmake_ros ament_cmake_uncrustify ament_cmake_xmllint ament_index_python ament_lint_auto behaviortree_cpp
-    builtin_interfaces diagnostic_msgs launch launch_ros launch_testing launch_testing_ament_cmake launch_testing_ros
-    lifecycle_msgs python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy rosidl_default_generators
-    rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
+    bond builtin_interfaces diagnostic_msgs hri_msgs launch launch_ros launch_testing launch_testing_ament_cmake
+    launch_testing_ros lifecycle_msgs python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy
+    rosidl_default_generators rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
 
@@ -68,7 +68,7 @@ def test_bloom_finds_all_of_a_package_in_its_own_folder(package: Path) -> None:
     parsed = parse_package(str(package), warnings=warnings)
     assert not warnings
     assert (parsed.version, len(parsed.urls)) == (__version__, 1)
-    assert all((package / license_.file).is_file() for license_ in parsed.licenses if license_.file)
+    assert all(license_.file and (package / license_.file).is_file() for license_ in parsed.licenses)
     assert "Forthcoming" in get_changelog_from_path(str(package / CHANGELOG_FILENAME), parsed.name).rst
     assert not [path for path in package.rglob("*") if path.is_symlink()]
     build = (package / "CMakeLists.txt").read_text(encoding="utf-8")

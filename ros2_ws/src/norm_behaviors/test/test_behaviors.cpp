@@ -301,7 +301,6 @@ TEST_F(Behaviors, the_example_tree_drives_after_it_asked)
   factory_.registerSimpleDecorator(
     "RateController", [](NodeStatus status, BT::TreeNode &) {return status;},
     {BT::InputPort<double>("hz")});
-  blackboard_->set("situation", std::string("Somebody waves."));
   start_nodes(true);
   auto tree = factory_.createTreeFromFile(std::getenv("TREE"), blackboard_);
   tick_until(tree, NodeStatus::SUCCESS);
