@@ -50,7 +50,7 @@ class FusionConfig(Config):
         ge=0,
         le=120,
         description="seconds of silence after a person's words that count as an error; 0 leaves it to the fitted "
-        "weights, by which four seconds after a question or request count if the robot usually answers within two",
+        "weights, by which four seconds after a question or request count unless the robot reports its work",
     )
     weights: str = Field(
         default="",
