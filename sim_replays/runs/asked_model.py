@@ -24,12 +24,10 @@ S = TypeVar("S", bound=BaseModel)
 
 
 class TimeLimit(Deadline):
-    """The deadline of a caller, and a limit in real time. The engine waits for a busy server until the limit.
+    """The deadline of a caller, and a limit in real time.
 
     Latencies stay in the time of the caller's clock, so that the answers of a replay are equal each time.
     """
-
-    is_patient = True
 
     def __init__(self, deadline: Deadline, until_s: float) -> None:
         super().__init__(deadline.clock, deadline.deadline_ns)
