@@ -20,6 +20,7 @@ from norm_monitor.assessment.unit_model import (
     FORMAT,
     KIND,
     MADE_WITH,
+    OWED_S,
     KindModel,
     OperatingPoint,
     Sensitivity,
@@ -59,7 +60,7 @@ RISING = {
 # 27 such silences after a question or request coders mark 20.
 _DECIDE_ALONE: dict[UnitKind, tuple[Mapping[str, Sequence[float]], ...]] = {
     UnitKind.ROBOT_TURN: ({"reader_error": (3.0,)}, {"reader_competence": (2.5, 4.0)}),
-    UnitKind.SILENCE: ({"owed_silence_s": (4.0,)}, {}),
+    UnitKind.SILENCE: ({"owed_silence_s": (OWED_S,)}, {}),
 }
 # Silences gain from more steps: few facts, and few units (chosen on silences of other writers, 2026-11-23).
 _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN: 300}

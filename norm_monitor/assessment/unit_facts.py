@@ -376,9 +376,9 @@ def _timing_facts(near: _Neighbours, scene: Scene) -> Facts:
         facts["silent_by_pace"] = _paces(facts["robot_silent_after_s"], pace_s)
         if turn.is_robot and near.person_before:
             facts["answer_by_pace"] = _paces(ns_to_s(turn.start_ns - near.person_before.end_ns), pace_s)
-    by_robot = [said for said in (turn, *near.before) if said.is_robot]
-    if len(by_robot) >= _HABIT_TURNS:
-        facts["signs_of_work"] = _share(is_sign_of_work(said.text) for said in by_robot)
+    robot_turns = [near_turn for near_turn in (turn, *near.before) if near_turn.is_robot]
+    if len(robot_turns) >= _HABIT_TURNS:
+        facts["signs_of_work"] = _share(is_sign_of_work(robot_turn.text) for robot_turn in robot_turns)
     if near.person_before:
         facts["after_person_s"] = _gap_s(turn.start_ns - near.person_before.end_ns)
         if near.person_after:

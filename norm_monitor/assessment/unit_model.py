@@ -19,6 +19,7 @@ from norm_core.runtime.config import Config
 from norm_monitor.assessment.finding import Finding
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_facts import FACTS_VERSION, Facts
+from norm_monitor.context.wording import MAX_SIGN_WORDS
 
 SHIPPED = shipped_file("norm_monitor.assessment", "unit_weights.json")
 # A large reader is weighed as a middle one: no adapter of its size is shipped.
@@ -33,11 +34,10 @@ SLOW_PACE_S = 2.0
 SLOW_PACE_OF_TURNS_S = 4.0
 # After one late answer, words are still read.
 _SLOW_ANSWERS = 2
-# Share of its turns from which a robot reports its work ("processing", "done"), and the words of such a report.
+# Share of its turns from which a robot counts as one that reports its work.
 _REPORTING = 0.25
-_MAX_REPORT_WORDS = 3
 # A direct question or request that waits so long counts as with any robot, unless this one reports its work.
-_OWED_S = 4.0
+OWED_S = 4.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 7
 # are then praised, and of 100 kind lines 58 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
@@ -220,11 +220,11 @@ class UnitModel(Artefact):
 def is_slow(kind: UnitKind, facts: Facts) -> bool:
     """Whether a unit is weighed as one of a robot that answers slowly or reports its work, as remote robots do."""
     pace_s, is_reporting = facts.get("pace_s", 0.0), facts.get("signs_of_work", 0.0) >= _REPORTING
-    if is_reporting and (kind is not UnitKind.ROBOT_TURN or facts.get("words", 0.0) <= _MAX_REPORT_WORDS):
+    if is_reporting and (kind is not UnitKind.ROBOT_TURN or facts.get("words", 0.0) <= MAX_SIGN_WORDS):
         return True
     if kind is UnitKind.ROBOT_TURN:
         return pace_s >= SLOW_PACE_OF_TURNS_S and facts.get("answers_so_far", 0.0) >= _SLOW_ANSWERS
-    return pace_s >= SLOW_PACE_S and facts.get("owed_silence_s", 0.0) < _OWED_S
+    return pace_s >= SLOW_PACE_S and facts.get("owed_silence_s", 0.0) < OWED_S
 
 
 def is_unread(kind: UnitKind, facts: Facts) -> bool:

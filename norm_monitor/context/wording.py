@@ -46,7 +46,7 @@ _REMARK = re.compile(
 _REPORT = re.compile(r"\b(done|sent|finished|completed?|arrived|ready)\b|\b(is|are) there$")
 _REPORT_ZH = re.compile(r"完成|已经?(发|送|到)|好了|到了")
 # A longer turn says more than that the robot works on something.
-_MAX_SIGN_WORDS = 3
+MAX_SIGN_WORDS = 3
 # A longer turn does more than warn, or ask for a repetition.
 _MAX_SHORT_WORDS = 8
 _WARNING = re.compile(
@@ -219,12 +219,12 @@ def pleads_unclear(text: str) -> bool:
 
 def reports_end(text: str) -> bool:
     """Whether a short turn reports that a job is done, as "done, sent" does."""
-    return word_count(text) <= _MAX_SIGN_WORDS and _has_match(_REPORT, _REPORT_ZH, text)
+    return word_count(text) <= MAX_SIGN_WORDS and _has_match(_REPORT, _REPORT_ZH, text)
 
 
 def is_sign_of_work(text: str) -> bool:
     """Whether a short turn says no more than that the robot has heard or is at work, as "ok" or "moving" does."""
-    return 0 < word_count(text) <= _MAX_SIGN_WORDS and not (reports_end(text) or is_question(text))
+    return 0 < word_count(text) <= MAX_SIGN_WORDS and not (reports_end(text) or is_question(text))
 
 
 def blames(text: str) -> bool:

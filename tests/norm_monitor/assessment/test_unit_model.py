@@ -116,49 +116,29 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
 
 
 @pytest.mark.parametrize(
-    ("kind", "pace_s", "answers", "slow"),
+    ("kind", "facts", "slow"),
     [
-        (UnitKind.SILENCE, 1.9, 3, False),
-        (UnitKind.SILENCE, 2.0, 1, True),
-        (UnitKind.ROBOT_TURN, 3.9, 3, False),
-        (UnitKind.ROBOT_TURN, 4.0, 1, False),
-        (UnitKind.ROBOT_TURN, 4.0, 2, True),
+        # Words are read unless the robot is slower than a language model.
+        (UnitKind.SILENCE, {"pace_s": 1.9, "answers_so_far": 3.0}, False),
+        (UnitKind.SILENCE, {"pace_s": 2.0, "answers_so_far": 1.0}, True),
+        (UnitKind.ROBOT_TURN, {"pace_s": 3.9, "answers_so_far": 3.0}, False),
+        (UnitKind.ROBOT_TURN, {"pace_s": 4.0, "answers_so_far": 1.0}, False),
+        (UnitKind.ROBOT_TURN, {"pace_s": 4.0, "answers_so_far": 2.0}, True),
+        # Of a robot that reports its work, short reports and silences are not read.
+        (UnitKind.ROBOT_TURN, {"signs_of_work": 0.25, "words": 1.0}, True),
+        (UnitKind.ROBOT_TURN, {"signs_of_work": 0.25, "words": 4.0}, False),
+        (UnitKind.ROBOT_TURN, {"signs_of_work": 0.2, "words": 1.0}, False),
+        (UnitKind.SILENCE, {"signs_of_work": 0.25, "words": 4.0}, True),
+        (UnitKind.SILENCE, {"signs_of_work": 0.2, "words": 4.0}, False),
+        # A question that any other slow robot leaves for four seconds counts as with a quick one.
+        (UnitKind.SILENCE, {"pace_s": 3.0, "owed_silence_s": 3.9, "silence_s": 3.9, "signs_of_work": 0.0}, True),
+        (UnitKind.SILENCE, {"pace_s": 3.0, "owed_silence_s": 4.0, "silence_s": 4.0, "signs_of_work": 0.0}, False),
+        (UnitKind.SILENCE, {"pace_s": 3.0, "owed_silence_s": 4.0, "silence_s": 4.0, "signs_of_work": 0.25}, True),
     ],
 )
-def test_words_are_read_unless_the_robot_is_slower_than_a_language_model(
-    kind: UnitKind, pace_s: float, answers: int, slow: bool
-) -> None:
+def test_a_slow_or_reporting_robot_has_weights_of_its_own(kind: UnitKind, facts: dict[str, float], slow: bool) -> None:
     model = shipped_unit_model(ReaderSize.SMALL)
-    weights = (model.slow_kinds if slow else model.kinds)[kind]
-    assert model.kind_model(kind, {"pace_s": pace_s, "answers_so_far": float(answers)}) is weights
-
-
-@pytest.mark.parametrize(
-    ("kind", "share", "words", "slow"),
-    [
-        (UnitKind.ROBOT_TURN, 0.25, 1, True),
-        (UnitKind.ROBOT_TURN, 0.25, 4, False),  # more than a report: it is read
-        (UnitKind.ROBOT_TURN, 0.2, 1, False),
-        (UnitKind.SILENCE, 0.25, 4, True),
-        (UnitKind.SILENCE, 0.2, 4, False),
-    ],
-)
-def test_short_reports_and_silences_of_a_robot_that_reports_its_work_are_not_read(
-    kind: UnitKind, share: float, words: int, slow: bool
-) -> None:
-    model = shipped_unit_model(ReaderSize.SMALL)
-    weights = (model.slow_kinds if slow else model.kinds)[kind]
-    assert model.kind_model(kind, {"signs_of_work": share, "words": float(words)}) is weights
-
-
-@pytest.mark.parametrize(("owed_s", "share", "slow"), [(3.9, 0.0, True), (4.0, 0.0, False), (4.0, 0.25, True)])
-def test_a_question_that_a_slow_robot_leaves_for_four_seconds_counts_as_with_any(
-    owed_s: float, share: float, slow: bool
-) -> None:
-    model = shipped_unit_model(ReaderSize.SMALL)
-    weights = (model.slow_kinds if slow else model.kinds)[UnitKind.SILENCE]
-    facts = {"pace_s": 3.0, "owed_silence_s": owed_s, "silence_s": owed_s, "signs_of_work": share}
-    assert model.kind_model(UnitKind.SILENCE, facts) is weights
+    assert model.kind_model(kind, facts) is (model.slow_kinds if slow else model.kinds)[kind]
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
