@@ -1,13 +1,14 @@
 """Word a flag: why it was raised, why it was withdrawn, and how its probability adds up."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.assessment.finding import Reason, quote, quote_end, quote_text
+from norm_monitor.assessment.reasons.reactions import LATER_WORDS
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_evidence import UnitEvidence
 from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
@@ -15,11 +16,13 @@ from norm_monitor.assessment.unit_model import AdditiveScore, is_slow
 from norm_monitor.context.wording import (
     asks_to_stop,
     blames,
+    denies,
     disputes_fact,
     is_question,
     is_request,
     refuses_help,
     says_it_was_told,
+    says_robot_differs,
 )
 
 _SUPPORT = {
@@ -44,12 +47,16 @@ _FAULTS = {
 }
 _CORRECTIONS = {
     Attribute.EMOTIONS: "Acknowledge how the person feels first, and match your tone to it.",
-    Attribute.ENGAGEMENT: "Follow what interests the person, and stop when they lose interest.",
+    Attribute.ENGAGEMENT: "Take up what the person says or wants before anything of your own.",
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
     Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
     Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Think of who can hear it: tell on nobody, and shame or press nobody.",
-    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Add the courtesy due here, such as a greeting, thanks or an apology.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect, and say nothing private where others can hear it.",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "Be courteous: greet, thank or apologise where due, and talk down to nobody.",
+}
+_SILENT_CORRECTIONS = {
+    UnitKind.SILENCE: "Answer, or say that you did not understand or need time.",
+    UnitKind.PERSON_TURN: "Let the person finish, then answer.",
 }
 _MERITS = {
     Attribute.EMOTIONS: "responding to how the person feels",
@@ -62,6 +69,7 @@ _MERITS = {
 }
 # The attributes for which the correction quotes what the robot should have answered.
 _ABOUT_WHAT_WAS_SAID = {
+    Attribute.ENGAGEMENT,
     Attribute.CONVERSATIONAL_MECHANICS,
     Attribute.KNOWLEDGE_STATE,
     Attribute.USER_INTENTION,
@@ -153,7 +161,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
         attributes=attributes,
         severity=default_severity(polarity),
         rationale=_word_rationale(measured, is_error, attributes[0]),
-        correction=word_correction(unit.kind, attributes[0], measured) if is_error else "",
+        correction=word_correction(unit.kind, attributes, measured) if is_error else "",
     )
 
 
@@ -221,39 +229,53 @@ def _is_in_company(measured: MeasuredUnit) -> bool:
     return max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
 
 
-def word_correction(kind: UnitKind, about: Attribute, measured: MeasuredUnit | None) -> str:
-    """Say what to do instead, by what happened in the unit, else by the attribute."""
+def word_correction(
+    kind: UnitKind, attributes: Sequence[Attribute], measured: MeasuredUnit | None, reason: Reason | None = None
+) -> str:
+    """Say what to do instead: by plain words around the unit, else by a reason that fits, else by what happened."""
     if kind is UnitKind.SILENCE and measured and measured.turn.is_robot:
         return "Say how far you are, and how long it will take."
-    if kind is UnitKind.SILENCE:
-        return "Answer, or say that you did not understand or need time."
-    if kind is UnitKind.PERSON_TURN:
-        return "Let the person finish, then answer."
-    return next(_find_corrections(measured, about), _CORRECTIONS[about]) if measured else _CORRECTIONS[about]
+    if kind is not UnitKind.ROBOT_TURN or measured is None:
+        return (reason.correction if reason else "") or _SILENT_CORRECTIONS.get(kind, _CORRECTIONS[attributes[0]])
+    read = {name: measured.facts.get(f"reader_{name}", 0.0) for name in attributes}
+    sure = [name for name in attributes if read[name] > 0]
+    # Who is there, the reader does not know: the weights' word on that stands.
+    is_social = attributes[0] is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS
+    about = max(sure, key=lambda name: read[name]) if sure and not is_social else attributes[0]
+    return (
+        find_plain_correction(measured)
+        or (reason.correction if reason and _is_fitting(reason, attributes, sure) else "")
+        or next(_find_corrections(measured, about, attributes))
+    )
 
 
-def find_plain_correction(measured: MeasuredUnit | None) -> str:
+def _is_fitting(reason: Reason, attributes: Sequence[Attribute], sure: Sequence[Attribute]) -> bool:
+    """Whether a reason's advice fits; one that rests on later words must bear on what the flag is surest about."""
+    if reason.cue_id not in LATER_WORDS:
+        return reason.cue_id != "apologised_for"  # which does not say for what
+    return reason.attributes[0] in attributes and (not sure or not set(sure).isdisjoint(reason.attributes))
+
+
+def find_plain_correction(measured: MeasuredUnit) -> str:
     """Return what to do instead of a robot's turn where the words around it say so plainly, else an empty string."""
-    if measured is None or measured.unit.kind is not UnitKind.ROBOT_TURN:
-        return ""
-    asked, reaction = measured.asked, measured.reaction
-    if asked and asks_to_stop(asked.text):
-        return f"Stop at once: the person said {quote(asked)}."
-    if reaction and says_it_was_told(reaction.text):
-        return f"Remember what you are told, and go on from it: the person said {quote(reaction)}."
-    if refuses_help(measured.turn.text):
-        return "Help, or say why you cannot and who can."
-    if reaction and disputes_fact(reaction.text):
-        return "Check a fact before you state it, and say so where you are not sure."
-    return ""
+    said, asked, reaction = measured.turn.text, measured.asked, measured.reaction
+    then = reaction.text if reaction else ""
+    advice = {
+        f"Stop at once: the person said {quote(asked) if asked else ''}.": asked and asks_to_stop(asked.text),
+        "Do not deny it: check what happened, and admit it where you were wrong.": denies(said),
+        "Do not blame the person: say what can be done now.": blames(said),
+        "Help, or say why you cannot and who can.": refuses_help(said),
+        "Stand by what you said, or say at once that you were wrong.": says_robot_differs(then),
+        "Remember what you are told, and go on from it: the person then had to say "
+        f"{quote(reaction) if reaction else ''}.": says_it_was_told(then),
+        "Check a fact before you state it, and say so where you are not sure.": disputes_fact(then),
+    }
+    return next((text for text, holds in advice.items() if holds), "")
 
 
-def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]:
+def _find_corrections(measured: MeasuredUnit, about: Attribute, attributes: Sequence[Attribute]) -> Iterator[str]:
     """Yield the corrections that fit what happened, the most telling first."""
-    turn, facts = measured.turn, measured.facts
-    asked = measured.asked
-    if blames(turn.text):
-        yield "Do not blame the person: say what can be done now."
+    asked, facts = measured.asked, measured.facts
     if facts.get("unclear") and asked:
         yield f"Say which part of {quote(asked)} was not clear, and ask for that alone."
     if facts.get("says_again", 0.0) >= _MIN_REPEATED_SHARE and asked:
@@ -262,12 +284,13 @@ def _find_corrections(measured: MeasuredUnit, about: Attribute) -> Iterator[str]
         yield "Say it in one or two sentences, then let the person speak."
     if about in _ABOUT_WHAT_WAS_SAID and asked and is_question(asked.text):
         yield f"Answer {quote(asked)} first."
+    if about in _ABOUT_WHAT_WAS_SAID and Attribute.KNOWLEDGE_STATE in attributes and facts.get("asks"):
+        yield "Go by what the person has already said before you ask anything."
     if about in _ABOUT_WHAT_WAS_SAID and asked and is_request(asked.text):
         yield f"Do what {quote(asked)} asks, or say why you cannot."
-    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and not _is_in_company(measured):
-        yield "Speak with respect: mock, shame and press nobody."
     if about is Attribute.EMOTIONS and asked and is_question(asked.text):
         yield f"Answer {quote(asked)} in a tone that fits how the person feels."
+    yield _CORRECTIONS[about]
 
 
 @record

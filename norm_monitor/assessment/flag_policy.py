@@ -9,7 +9,6 @@ from norm_monitor.assessment.explanation import (
     cited_facts,
     cue_of,
     default_severity,
-    find_plain_correction,
     note_of,
     word_correction,
 )
@@ -85,15 +84,11 @@ class FlagDecision:
         )
 
     def _choose_correction(self) -> str:
-        """Return the judge's advice, or that of plain words, of the reason or of what happened, in this order."""
+        """Return the judge's advice, or that of the words, the reason or what happened."""
         judgement, reason, measured = self.assessment.judgement, self.reason, self.evidence.measured
-        is_error = self.assessment.polarity is Polarity.ERROR
-        return (
-            (judgement.correction if judgement else "")
-            or (find_plain_correction(measured) if is_error else "")
-            or (reason.correction if reason else "")
-            or (word_correction(self.evidence.unit.kind, self.attributes[0], measured) if is_error else "")
-        )
+        if (judgement and judgement.correction) or self.assessment.polarity is not Polarity.ERROR:
+            return judgement.correction if judgement else ""
+        return word_correction(self.evidence.unit.kind, self.attributes, measured, reason)
 
     def _collect_evidence(self) -> tuple[Evidence, ...]:
         """Return what cues measured, the facts that weigh most, and the judge's evidence, without duplicates."""

@@ -67,20 +67,33 @@ _UNCLEAR_ZH = re.compile(r"(没|不)(听|太)?(清|懂|明白)|再说一")
 _BLAME = re.compile(
     r"\byour (own )?(fault|problem|mistake|doing)\b|\byou should(n't| not)? have\b|\b(as i|i already|i've already) "
     r"(said|told you|explained)\b|\bif you had (listened|read|paid)\b|\bpeople (like you|who can't|who cannot)\b"
+    r"|\byou (must|may|might) (just )?have (mis\w+|overslept|forgotten|\w+ .*\bwrong)\b"
+    r"|\byou should .*\b(earlier|sooner|next time)\b"
 )
 _BLAME_ZH = re.compile(r"你自己(的错|造成|不)|怪你|你应该早")
 _TOLD_BEFORE = re.compile(
     r"\b(told (you|it)|i (just |already |clearly )*(said|told|answered|gave|spelled|mentioned)|as i said|said that)\b"
 )
 _TOLD_BEFORE_ZH = re.compile(r"我(刚才|刚刚|已经)?(说|告诉)(过|了|你)")
-_DISPUTE = re.compile(r"^(oh |well |but |no )*(no|but) (it's|it is|it says|that's|that is|the|there|on|today)\b")
+_DISPUTE = re.compile(
+    r"^(oh |well |but |no )*(no|but) (it's|it is|it says|(that's|that is)(?! no)|there|on|today"
+    r"|the .*\b(is|are|was|were|says))\b"
+)
+_DENIAL = re.compile(
+    r"^(no )?(i (did not|didn't|never|have not|haven't)|(that|this)(('s| is) not|isn't) (correct|right|true))\b"
+)
+_DENIAL_ZH = re.compile(r"^我(没有?|从来没)(说|做)|^(这|那)不(对|是真的)")
+_DIFFERS = re.compile(r"\byou (just |only |already )*(said|promised|told (me|us))\b")
+_DIFFERS_ZH = re.compile(r"你(刚才|刚刚|已经)?说(过|了|的是)")
 _DISPUTE_ZH = re.compile(r"^(不对|不是)，?(是|上面|这)")
 _UNHELPFUL = re.compile(
     r"\bnot my (job|duty|task|problem|business)\b|\bask (somebody|someone|anybody|anyone) else\b"
     r"|^(no )?(i won't|i will not|i refuse|i don't want to|i don't do that)\b"
 )
 _UNHELPFUL_ZH = re.compile(r"不(是|关)我的(事|工作)|问别人")
-_STOP = re.compile(r"^(no |ow |oh |hey |okay |please |robot )*(stop|enough|be quiet|quiet|not now|leave (me|it))\b")
+_STOP = re.compile(
+    r"^(no |ow |oh |hey |okay |please |robot |i said )*(stop(?! by\b)|enough|be quiet|quiet|not now|leave (me|it))\b"
+)
 _STOP_ZH = re.compile(r"^(停|别|够了|安静)")
 _ACCEPTANCE = re.compile(
     r"^(oh |ah |well |okay |ok |yes |yeah |great |lovely )*(thanks(?! to)|thank you|cheers|"
@@ -233,8 +246,19 @@ def blames(text: str) -> bool:
 
 
 def says_it_was_told(text: str) -> bool:
-    """Whether a person says that they had told this before."""
-    return _has_match(_TOLD_BEFORE, _TOLD_BEFORE_ZH, text)
+    """Whether a person says that they had told this, not that they asked to stop or whether they were heard."""
+    told = [part for part in sentences(text) if not (is_question(part) or asks_to_stop(part))]
+    return any(_has_match(_TOLD_BEFORE, _TOLD_BEFORE_ZH, part) for part in told)
+
+
+def says_robot_differs(text: str) -> bool:
+    """Whether a person holds the robot's own earlier words against it."""
+    return _has_match(_DIFFERS, _DIFFERS_ZH, text)
+
+
+def denies(text: str) -> bool:
+    """Whether a robot begins by denying what it is told."""
+    return _has_match(_DENIAL, _DENIAL_ZH, text)
 
 
 def disputes_fact(text: str) -> bool:

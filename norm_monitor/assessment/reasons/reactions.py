@@ -19,6 +19,8 @@ _AMENDS = (
     "admits_ignored_wish",
     "admits_ignored_feeling",
 )
+# The cues that rest on later words, which may be about another turn.
+LATER_WORDS = frozenset({*_PROTESTS, *_AMENDS, "user_repair"})
 # A reaction is about a turn that ended 0.3 to 5 s before (mean 1.64 s, Mirnig).
 _MAX_PROTEST_GAP_S = 5.0
 # A longer reaction says more than an objection.

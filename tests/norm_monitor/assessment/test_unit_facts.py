@@ -1,12 +1,15 @@
 """The facts of units: what is measured of words, times and sightings, and what is left out where nothing is known."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_monitor.assessment.explanation import find_plain_correction
+from norm_core.records.flag import Attribute
+from norm_monitor.assessment.explanation import find_plain_correction, word_correction
+from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit import UnitKind
 from norm_monitor.assessment.unit_facts import LONGEST_GAP_S, MEASURES, MeasuredUnit, measured_units
 from norm_monitor.context.meaning import EncoderMatcher
@@ -197,6 +200,22 @@ def test_a_robot_that_is_not_at_work_makes_no_pause(meaning: EncoderMatcher) -> 
         ("Could you read it to me?", "That is not my job. Ask somebody else.", "Oh.", "who can"),
         ("What date is it today?", "The fourteenth.", "No, it's the fifteenth.", "Check a fact"),
         ("What date is it today?", "The fourteenth.", "Thanks.", ""),
+        ("I said stop! That hurts.", "And now the other arm.", "Ow!", "Stop at once"),
+        ("Stop by at noon.", "At noon, then.", "Good.", ""),
+        ("My mother.", "Only a fool cries.", "I said stop and you didn't.", ""),
+        ("It has spread.", "We have cake, too.", "Did you hear what I said?", ""),
+        ("Two, I guess.", "If you had listened, you would know.", "I did listen.", "Do not blame"),
+        ("The lift is stuck.", "You must have pressed it wrong.", "I have not.", "Do not blame"),
+        ("You told everybody.", "I have not told anybody.", "You have.", "Do not deny it"),
+        ("So it is open now?", "Yes, until six.", "You just said it was closed!", "Stand by what you said"),
+        (
+            "Is the lift open?",
+            "The stairs are of marble.",
+            "No, that's, no. The lift.",
+            "",
+        ),
+        ("你告诉了大家。", "我没有说过。", "你说了。", "Do not deny it"),
+        ("开着吗？", "开着。", "你刚才说过关着！", "Stand by what you said"),
         ("Don't stop, go on.", "And now the other arm.", "Good.", ""),
     ],
 )
@@ -207,3 +226,31 @@ def test_advice_follows_what_was_plainly_said(
     correction = find_plain_correction(turn)
     assert advice in correction
     assert bool(correction) == bool(advice)
+
+
+EMOTIONS, KNOWLEDGE, ENGAGEMENT = Attribute.EMOTIONS, Attribute.KNOWLEDGE_STATE, Attribute.ENGAGEMENT
+SOCIAL, INTENTION = Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS, Attribute.USER_INTENTION
+
+
+@pytest.mark.parametrize(
+    ("talk", "read", "cue_id", "advice"),
+    [
+        # Later words word the advice, unless the reader is surer of something that they do not bear on.
+        (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 0}, "misunderstood", "As the cue says."),
+        (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 1}, "misunderstood", "how the person feels"),
+        (("Hm.", "Your pills are for HIV."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_feeling", "say nothing private"),
+        (("Hm.", "He is deaf."), {SOCIAL: 0, EMOTIONS: 1}, "apologised_for", "say nothing private"),
+        (("Hm.", "And this pot"), {ENGAGEMENT: 1, INTENTION: 0}, "ignores_stop", "As the cue says."),
+        (("Hm?", "It is Leo's."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_manners", "As the cue says."),
+        # A bare apology does not say what for.
+        (("Hello.", "Who is that?"), {INTENTION: 0, KNOWLEDGE: 0}, "apologised_for", "already said before you ask"),
+        (("Where is it?", "We have games."), {ENGAGEMENT: 0}, "apologised_for", "Answer “Where is it?” first"),
+    ],
+)
+def test_advice_is_about_what_is_surest(
+    meaning: EncoderMatcher, talk: tuple[str, str], read: Mapping[Attribute, float], cue_id: str, advice: str
+) -> None:
+    turn = units(meaning, user(0, 2, talk[0]), robot(3, 5, talk[1]))[UnitKind.ROBOT_TURN, 3]
+    turn = replace(turn, facts={**turn.facts, **{f"reader_{name}": value for name, value in read.items()}})
+    reason = replace(ThresholdTable.shipped().reason(cue_id, [], ""), correction="As the cue says.")
+    assert advice in word_correction(UnitKind.ROBOT_TURN, tuple(read), turn, reason)
