@@ -41,7 +41,7 @@ def documented_parameters(node: str) -> dict[str, Any]:
 
 def test_each_endpoint_states_its_quality_of_service_and_none_the_inside_of_a_node() -> None:
     profile = r"(reliable|best effort), (volatile|transient local), \d+"
-    rows = re.findall(r"^\| (?:publishes|subscribes|serves|acts) \|.*$", API, re.MULTILINE)
+    rows = re.findall(r"^\| (?:publisher|subscriber|service server|action server) \|.*$", API, re.MULTILINE)
     odd = [row for row in rows if not re.fullmatch(rf"{profile}(; {profile})?", row.split(" | ")[3])]
     assert [row.split(" | ")[1] for row in odd] == ["`robot_speech_topic`, `robot_speaking_topic`"]
     assert len(rows) > 50

@@ -33,12 +33,12 @@ DIAGNOSTICS_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 
 class Direction(StrEnum):
-    """Whether a node publishes, subscribes, serves a service or serves an action."""
+    """What a node is at an endpoint."""
 
-    PUBLISHES = "publishes"
-    SUBSCRIBES = "subscribes"
-    SERVES = "serves"
-    ACTS = "acts"
+    PUBLISHES = "publisher"
+    SUBSCRIBES = "subscriber"
+    SERVES = "service server"
+    ACTS = "action server"
 
 
 @dataclass(frozen=True, slots=True)

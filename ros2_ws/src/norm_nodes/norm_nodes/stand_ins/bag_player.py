@@ -47,7 +47,7 @@ class PlayerConfig(Config):
 class BagPlayer(PublisherNode[PlayerConfig]):
     """Publish every topic of a bag, with unchanged messages and stamps.
 
-    Each is reliable and keeps all messages, and is transient local if it was so when it was recorded.
+    The publishers are reliable and keep all messages. A topic that was transient local when recorded is so again.
     """
 
     config_model = PlayerConfig

@@ -54,7 +54,7 @@ class RecorderConfig(Config):
 
 
 class BagRecorder(NormNode[RecorderConfig]):
-    """Subscribe to matching topics as they appear, each as it is published, and write them to a bag."""
+    """Subscribe to matching topics as they appear, with the QoS of their publishers, and write them to a bag."""
 
     config_model = RecorderConfig
 

@@ -36,11 +36,11 @@ Each node is a lifecycle node in the namespace `/tactful`, with the standard lif
 QoS is the reliability, the durability and the depth; change it with `qos_overrides`. The status also has a deadline of
 two seconds and a liveliness lease of three.
 
-With `bond: true`, a node of a robot also publishes and reads `/tactful/bond` (`bond/msg/Status`; reliable, volatile,
-50).
+With `bond: true`, `camera`, `ears`, `monitor`, `people` and `selector` also publish and subscribe to `/tactful/bond`
+(`bond/msg/Status`; reliable, volatile, 50).
 
-In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` of each node (the messages processed and
-published, as JSON), and `queries`, `episodes` and `answers` of the monitor and the selector.
+In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` to each node (how many messages it has processed
+and published, as JSON), and `queries`, `episodes` and `answers` to the monitor and the selector.
 """
 
 PARAMETERS = """# ROS parameters
@@ -53,39 +53,40 @@ of the parameter file: `windows.length_s` is `length_s` under `windows`. Topics 
 [the ROS API](ros_api.md).
 """
 
-ENDPOINT_HEAD = ("| | name | type | QoS | meaning |", "|---|---|---|---|---|")
+ENDPOINT_HEAD = ("| role | name | type | QoS | meaning |", "|---|---|---|---|---|")
 
 _READ, _SENT, _LASTING = describe_qos(SENSOR), describe_qos(EVENTS), describe_qos(LATCHED)
 _EITHER = "; ".join(map(describe_qos, EITHER_DURABILITY))
 # Endpoints that exist only with parameters or packages that the page's nodes do not have.
 CONDITIONAL_ROWS = {
     "camera": (
-        f"| publishes | `/humans/faces/tracked` | `{IDS_TYPE}` | {_LASTING} | ids of faces, if `publish_hri` is true |",
-        f"| publishes | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_LASTING} | the box of each |",
+        f"| publisher | `/humans/faces/tracked` | `{IDS_TYPE}` | {_LASTING} | ids of faces, if `publish_hri` is true |",
+        f"| publisher | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_LASTING} | the box of each face |",
     ),
     "ears": (
-        f"| subscribes | `audio_topic` | any audio type | {_READ} | the microphone, if `audio_type` names its type |",
-        f"| subscribes | `audio_info_topic` | any type of formats | {_EITHER} | the format of bare bytes |",
-        f"| subscribes | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | {_READ} "
+        f"| subscriber | `audio_topic` | any audio type | {_READ} | the microphone, if `audio_type` names its type |",
+        f"| subscriber | `audio_info_topic` | any type of formats | {_EITHER} | the format of raw bytes |",
+        f"| subscriber | `words_topic`, `is_speaking_topic` | any type of words; `std_msgs/msg/Bool` | {_READ} "
         "| what the robot's own recognizer heard, if `words_from` is `topic` |",
-        f"| subscribes | `/humans/voices/tracked` | `{IDS_TYPE}` | {_EITHER} "
+        f"| subscriber | `/humans/voices/tracked` | `{IDS_TYPE}` | {_EITHER} "
         "| ids of voices, if `words_from` is `voices`; `ears` reads `speech` and `is_speaking` of each |",
-        "| subscribes | `robot_speech_topic`, `robot_speaking_topic` | any type | as published, 50 or 30 "
+        "| subscriber | `robot_speech_topic`, `robot_speaking_topic` | any type | as published, 50 or 30 "
         "| when the robot speaks, and what it says, if these name other topics than `/tactful/robot_speech` |",
-        f"| publishes | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | {describe_qos(SPEECH)} "
-        "| the robot's speech, from those topics |",
-        f"| publishes | `/humans/voices/tracked` | `{IDS_TYPE}` | {_LASTING} | one voice, if `publish_hri` is true |",
-        f"| publishes | `/humans/voices/anonymous_speaker/speech`, `is_speaking` | `{SPEECH_TYPE}`; `{BOOL_TYPE}` "
+        f"| publisher | `/tactful/robot_speech` | `norm_interfaces/msg/RobotSpeech` | {describe_qos(SPEECH)} "
+        "| the robot's speech, from the topics in the row above |",
+        f"| publisher | `/humans/voices/tracked` | `{IDS_TYPE}` | {_LASTING} | one voice, if `publish_hri` is true |",
+        f"| publisher | `/humans/voices/anonymous_speaker/speech`, `is_speaking` | `{SPEECH_TYPE}`; `{BOOL_TYPE}` "
         f"| {_SENT} | its words, and whether it speaks |",
     ),
     "people": (
-        f"| subscribes | `/humans/persons/tracked`, `/humans/faces/tracked` | `{IDS_TYPE}` | {_EITHER} "
-        "| ids of persons; until somebody lists some, those of faces |",
-        f"| subscribes | `/humans/persons/ID/engagement_status`, `anchor_frame` | `{ENGAGEMENT_TYPE}`; `{STRING_TYPE}` "
-        f"| {_EITHER} | of each person |",
-        f"| subscribes | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_EITHER} | the box of each face |",
-        f"| subscribes | `/humans/interactions/gazing` | `{GAZE_TYPE}` | {_READ} | who looks at whom |",
-        f"| subscribes | `/tf`, `/tf_static` | `{TF_TYPE}` | {describe_qos(TF)}; {describe_qos(TF_STATIC)} "
+        f"| subscriber | `/humans/persons/tracked`, `/humans/faces/tracked` | `{IDS_TYPE}` | {_EITHER} "
+        "| ids of persons; ids of faces until a message lists persons |",
+        f"| subscriber | `/humans/persons/ID/engagement_status`, `anchor_frame` | `{ENGAGEMENT_TYPE}`; `{STRING_TYPE}` "
+        f"| {_EITHER} "
+        "| each person's engagement and frame |",
+        f"| subscriber | `/humans/faces/ID/roi` | `{ROI_TYPE}` | {_EITHER} | the box of each face |",
+        f"| subscriber | `/humans/interactions/gazing` | `{GAZE_TYPE}` | {_READ} | who looks at whom |",
+        f"| subscriber | `/tf`, `/tf_static` | `{TF_TYPE}` | {describe_qos(TF)}; {describe_qos(TF_STATIC)} "
         "| where persons are |",
     ),
 }
