@@ -3,6 +3,7 @@
 At TO_S an error must stand. The first picture shows it, and the last ones its explanation.
 """
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -16,18 +17,18 @@ import numpy as np
 
 from tests.norm_monitor.view.browser import Browser
 
+FLAGGED_WITHIN_S = 1800.0  # the monitor runs on a bag without flags
 STEP_S = 0.5  # between two pictures
 SPEED = 2
 HOLD_S = {"first": 1.5, "last": 5.0}  # how long these pictures stay
 WIDTH, HEIGHT = 1100, 720
-SCRUB = (
-    "(async () => {{ const c = document.getElementById('cursor'); c.value = {};"
-    "c.dispatchEvent(new Event('input')); await new Promise((r) => setTimeout(r, 300)); }})()"
-)
+SCRUB = "const c = document.getElementById('cursor'); c.value = {}; c.dispatchEvent(new Event('input'))"
 EXPLAIN = (
     "document.querySelector('#raised .error').click();"
     "document.querySelector('.details-card').scrollIntoView({block: 'end'})"
 )
+# The camera's picture of this moment is shown: `still` is the page's own.
+IS_SHOWN = "!still.busy && still.shown === Math.floor(replay.at) && document.getElementById('still').complete"
 
 
 def main(bag: str, out: str, from_s: str, to_s: str) -> None:
@@ -36,19 +37,22 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view,
+        contextlib.ExitStack() as at_end,
         Browser(Path(folder, "profile"), width=WIDTH, height=HEIGHT) as browser,
         av.open(out, "w", format="webp", options={"loop": "0"}) as film,
     ):
+        at_end.callback(view.send_signal, signal.SIGINT)
         stream = film.add_stream("libwebp_anim", rate=1000, options={"quality": "80"})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
         assert view.stdout is not None
         browser.open(view.stdout.readline().strip())
-        browser.until("!document.getElementById('meta').innerText.includes('so far')")
+        browser.until("!document.getElementById('meta').innerText.includes('so far')", FLAGGED_WITHIN_S)
         shown_s = 0.0
 
         def add(script: str, for_s: float = STEP_S / SPEED) -> None:
             nonlocal shown_s
-            browser.run(script)
+            browser.run(f"{{ {script} }}")
+            browser.until(IS_SHOWN)
             png = np.frombuffer(b64decode(browser.send("Page.captureScreenshot")["data"]), np.uint8)
             frame = av.VideoFrame.from_ndarray(
                 np.asarray(cv2.imdecode(png, cv2.IMREAD_COLOR), np.uint8), format="bgr24"
@@ -63,7 +67,6 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
             add(SCRUB.format((float(from_s) + step * STEP_S) * 1000))
         add(EXPLAIN, HOLD_S["last"])
         film.mux(stream.encode())
-        view.send_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":
