@@ -17,7 +17,7 @@ def installed_types() -> list[str]:
 
 
 def test_every_installed_class_describes_its_type_exactly() -> None:
-    from norm_nodes.base.declared_topic import describe_class
+    from norm_bench.stand_ins.declared_topic import describe_class
 
     hashes = {name: read_installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes
@@ -27,7 +27,7 @@ def test_every_installed_class_describes_its_type_exactly() -> None:
 
 
 def test_restarted_recorder_avoids_an_unfinished_bag(tmp_path: Path) -> None:
-    from norm_nodes.stand_ins.bag_recorder import avoid_unfinished
+    from norm_bench.stand_ins.bag_recorder import avoid_unfinished
 
     bag = tmp_path / "bag"
     assert avoid_unfinished(bag) == bag

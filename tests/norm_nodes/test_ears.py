@@ -31,7 +31,7 @@ def spoken(path: Path) -> np.ndarray:
 
 def play(shared_data: Path, observer: Observer, first_ns: int | None = None) -> None:
     """Publish the sentence in parts of a tenth of a second as fast as the ears take it, with stamps if one is given."""
-    from norm_nodes.stand_ins.encounter_player import make_stamped_sound
+    from norm_bench.stand_ins.encounter_player import make_stamped_sound
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")

@@ -133,7 +133,7 @@ def until(condition: Any, what: str) -> None:
 
 def words(count: int) -> list[Any]:
     """So many loud stretches with quiet between them, in stamped tenths of a second."""
-    from norm_nodes.stand_ins.encounter_player import make_stamped_sound
+    from norm_bench.stand_ins.encounter_player import make_stamped_sound
 
     loud = (np.sin(np.arange(1_600) / 3) * 16_000).astype("<i2").tobytes()
     parts = ((loud,) * 4 + (TENTH,) * 10) * count

@@ -120,7 +120,7 @@ def test_a_player_ends_though_its_subscriber_hangs(domain_id: int, tmp_path: Pat
 
 
 def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Path) -> None:
-    from norm_nodes.stand_ins.bag_recorder import QUEUE_LENGTH
+    from norm_bench.stand_ins.bag_recorder import QUEUE_LENGTH
 
     # More than that waits for no disk.
     bag = words(tmp_path, QUEUE_LENGTH)
@@ -132,7 +132,7 @@ def test_nothing_is_lost_however_fast_it_is_played(domain_id: int, tmp_path: Pat
 
 
 def test_a_second_subscriber_of_a_topic_misses_nothing(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    from norm_nodes.stand_ins.bag_player import PLAYED
+    from norm_bench.stand_ins.bag_player import PLAYED
     from std_msgs.msg import String
 
     player = {"bag": str(words(tmp_path, 20)), "rate": 1000.0, "wait_for_subscribers_s": 30.0}

@@ -146,8 +146,8 @@ def change(observer: Observer, transition_id: int) -> bool:
 
 def test_a_simulated_time_that_never_comes_is_stated(domain_id: int) -> None:
     import rclpy
+    from norm_bench.stand_ins.typed_robot import TypedRobotNode
     from norm_nodes.base.heartbeat import CLOCK_AWAITED_BEATS
-    from norm_nodes.stand_ins.typed_robot import TypedRobotNode
 
     rclpy.init(args=["--ros-args", "-p", "use_sim_time:=true"], domain_id=domain_id)
     try:

@@ -19,7 +19,6 @@ import rclpy
 from norm_nodes.base.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.base.endpoint import EVENTS, STATUS_QOS
 from norm_nodes.base.executors import fastest_executor
-from norm_nodes.stand_ins.bag_player import PLAYED
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.signals import SignalHandlerOptions
@@ -27,6 +26,7 @@ from std_msgs.msg import Empty
 
 from norm_bench.batch import Batch
 from norm_bench.drain import DrainClient, DrainReport
+from norm_bench.stand_ins.bag_player import PLAYED
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query

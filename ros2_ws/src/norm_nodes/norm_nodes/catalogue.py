@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -12,24 +13,20 @@ from norm_nodes.base.parameters import OF_EVERY_NODE, list_specs
 
 # The module and the class of each.
 NODES = {
-    "camera": "camera_node.CameraNode",
-    "ears": "ears_node.EarsNode",
-    "monitor": "monitor_node.MonitorNode",
-    "people": "people_node.PeopleNode",
-    "selector": "selector_node.SelectorNode",
-    "bag_player": "stand_ins.bag_player.BagPlayer",
-    "bag_recorder": "stand_ins.bag_recorder.BagRecorder",
-    "encounter_player": "stand_ins.encounter_player.EncounterPlayer",
-    "microphone": "stand_ins.microphone.MicrophoneNode",
-    "typed_robot": "stand_ins.typed_robot.TypedRobotNode",
-    "webcam": "stand_ins.webcam.WebcamNode",
+    "camera": "norm_nodes.camera_node.CameraNode",
+    "ears": "norm_nodes.ears_node.EarsNode",
+    "monitor": "norm_nodes.monitor_node.MonitorNode",
+    "people": "norm_nodes.people_node.PeopleNode",
+    "selector": "norm_nodes.selector_node.SelectorNode",
 }
+with suppress(ModuleNotFoundError):  # a robot does without them
+    NODES |= import_module("norm_bench.stand_ins").NODES
 
 
 def import_node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
     module, _, class_name = NODES[name].rpartition(".")
-    node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{module}"), class_name)
+    node: Callable[[], NormNode[Any]] = getattr(import_module(module), class_name)
     return node
 
 

@@ -3,8 +3,9 @@
 from threading import Event, Thread
 from typing import TypeVar
 
-from norm_core.runtime.config import Config
 from norm_nodes.base.norm_node import NormNode
+
+from norm_core.runtime.config import Config
 
 C = TypeVar("C", bound=Config)
 

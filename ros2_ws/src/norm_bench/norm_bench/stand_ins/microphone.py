@@ -6,15 +6,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from norm_nodes.base.endpoint import EVENTS
 from pydantic import Field
 from std_msgs.msg import UInt8MultiArray
 
+from norm_bench.stand_ins.encounter_player import make_stamped_sound
+from norm_bench.stand_ins.publisher_node import PublisherNode
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.publisher_node import PublisherNode
-from norm_nodes.stand_ins.encounter_player import make_stamped_sound
 
 # How long the node waits before it tries a failed microphone again.
 RETRY_S = 5.0

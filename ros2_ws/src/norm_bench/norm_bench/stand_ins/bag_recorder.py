@@ -7,9 +7,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from norm_nodes.base.convert import message_class
+from norm_nodes.base.norm_node import NormNode
 from pydantic import Field, field_validator
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
+from norm_bench.stand_ins.declared_topic import NotRecordableError, describe_published_topic
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
@@ -17,9 +20,6 @@ from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_core.streams.bounded_queue import BoundedQueue
-from norm_nodes.base.convert import message_class
-from norm_nodes.base.declared_topic import NotRecordableError, describe_published_topic
-from norm_nodes.base.norm_node import NormNode
 
 # How often new topics are looked for.
 DISCOVERY_PERIOD_S = 0.2

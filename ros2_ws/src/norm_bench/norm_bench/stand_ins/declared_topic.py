@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
+from norm_nodes.base.convert import TypeMissingError, message_class
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -27,7 +28,6 @@ from norm_core.bags.types import (
 )
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.base.convert import TypeMissingError, message_class
 
 # The names of IDL, where those of .msg files differ.
 _MSG_NAMES = {"boolean": "bool", "octet": "byte", "float": "float32", "double": "float64"}

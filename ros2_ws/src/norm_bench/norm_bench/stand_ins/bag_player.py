@@ -5,12 +5,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from norm_nodes.base.convert import TypeMissingError, message_class
+from norm_nodes.base.endpoint import EVENTS
 from pydantic import Field
 from rclpy.duration import Duration
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
+from norm_bench.stand_ins.publisher_node import PublisherNode
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.messages import message_type
 from norm_core.records.stamps import split_stamp
@@ -18,9 +21,6 @@ from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.topics import DIAGNOSTICS_TOPIC
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
-from norm_nodes.base.convert import TypeMissingError, message_class
-from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.publisher_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from norm_nodes.base.convert import to_ros
+from norm_nodes.base.endpoint import EVENTS
 from pydantic import Field
 from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import MultiArrayDimension, MultiArrayLayout, UInt8MultiArray
 
+from norm_bench.stand_ins.publisher_node import PublisherNode
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.files.data_files import shipped_file
 from norm_core.records.speech import RobotSpeech
@@ -18,9 +21,6 @@ from norm_core.records.topics import ROBOT_SPEECH_TOPIC, full_topic
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import make_stamp_label
-from norm_nodes.base.convert import to_ros
-from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.publisher_node import PublisherNode
 
 SHIPPED = shipped_file("norm_monitor.encounters", "shipped")
 # The topics of shipped encounters.

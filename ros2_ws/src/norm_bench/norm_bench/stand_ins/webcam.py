@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 import cv2
+from norm_nodes.base.endpoint import EVENTS
 from pydantic import Field
 from sensor_msgs.msg import CompressedImage
 
+from norm_bench.stand_ins.publisher_node import PublisherNode
 from norm_core.records.stamps import split_stamp
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
-from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.publisher_node import PublisherNode
 
 # How long the node waits before it tries an absent camera again.
 RETRY_S = 5.0

@@ -4,12 +4,12 @@ import os
 import select
 import sys
 
+from norm_nodes.base.endpoint import EVENTS
 from pydantic import Field
 from std_msgs.msg import String
 
+from norm_bench.stand_ins.publisher_node import PublisherNode
 from norm_core.runtime.config import Config
-from norm_nodes.base.endpoint import EVENTS
-from norm_nodes.base.publisher_node import PublisherNode
 
 # How long the thread waits for input before it checks whether to end.
 WAIT_S = 0.2
