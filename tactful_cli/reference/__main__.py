@@ -83,7 +83,7 @@ def status_page() -> str:
 
 def _generate(page: str) -> str:
     """Return the page of ROS parameters, or that of topics, services and actions."""
-    command = [sys.executable, "-m", "norm_nodes.tools.reference_pages", page]
+    command = [sys.executable, "-m", "norm_bench.reference_pages", page]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise TactfulError(f"page {page}: the nodes cannot be described: {done.stderr.strip()}; run ./tactful setup")

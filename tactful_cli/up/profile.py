@@ -312,7 +312,7 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
 
 def node_access(nodes: Sequence[str]) -> dict[str, dict[str, set[str]]]:
     """Return the topics, services and actions of nodes, by what each does with them."""
-    accesses = json.loads(_run("norm_nodes.tools.reference_pages", "access", *nodes))
+    accesses = json.loads(_run("norm_nodes.tools.node_access", *nodes))
     return {node: {rule: set(names) for rule, names in access.items()} for node, access in accesses.items()}
 
 

@@ -1,1 +1,1 @@
-"""Replay benchmark suites and sessions through the robot's own nodes."""
+"""Replay benchmark suites and sessions through the robot's own nodes, and stand in for a robot."""

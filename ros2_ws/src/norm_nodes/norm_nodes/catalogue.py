@@ -19,6 +19,7 @@ NODES = {
     "people": "norm_nodes.people_node.PeopleNode",
     "selector": "norm_nodes.selector_node.SelectorNode",
 }
+_OF_ROBOT = len(NODES)
 with suppress(ModuleNotFoundError):  # a robot does without them
     NODES |= import_module("norm_bench.stand_ins").NODES
 
@@ -34,6 +35,14 @@ def import_config_model(name: str) -> type[Config]:
     """Import the configuration model of a node in NODES."""
     model: type[Config] = import_node_class(name).config_model  # type: ignore[attr-defined]
     return model
+
+
+def describe_unknown(name: str) -> str:
+    """Describe a name that is not in NODES, with the remedy."""
+    close = difflib.get_close_matches(name, NODES, 1)
+    remedy = f"did you mean {close[0]}?" if close else f"name one of {', '.join(NODES)}"
+    absent = "" if len(NODES) > _OF_ROBOT else "; players, microphone and webcam come with the ROS package norm_bench"
+    return f"there is no node {name!r}; {remedy}{absent}"
 
 
 def find_mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[str]:

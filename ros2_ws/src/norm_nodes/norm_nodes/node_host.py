@@ -2,7 +2,6 @@
 
 import argparse
 import ctypes
-import difflib
 import os
 import signal
 import sys
@@ -28,7 +27,7 @@ from norm_nodes import catalogue
 from norm_nodes.base.executors import EXECUTORS, FASTEST
 from norm_nodes.base.norm_node import NormNode
 from norm_nodes.base.parameter_sections import find_misplaced_sections, find_parameter_files, find_robot_wide_parameters
-from norm_nodes.catalogue import NODES, find_mistyped
+from norm_nodes.catalogue import NODES, describe_unknown, find_mistyped
 
 EXIT_CLEAN = 0
 EXIT_NOT_WELL = 1
@@ -108,9 +107,7 @@ def _make_parser() -> argparse.ArgumentParser:
 def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if name not in NODES:
-            close = difflib.get_close_matches(name, NODES, 1)
-            remedy = f"did you mean {close[0]}?" if close else f"name one of {', '.join(NODES)}"
-            raise HostError(f"nodes: there is no node {name!r}; {remedy}", EXIT_BAD_INPUT)
+            raise HostError(f"nodes: {describe_unknown(name)}", EXIT_BAD_INPUT)
 
 
 def _remove_ros_args(argv: list[str]) -> list[str]:

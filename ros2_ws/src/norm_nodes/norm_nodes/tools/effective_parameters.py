@@ -12,7 +12,7 @@ from typing import Any
 from norm_core.runtime.config import ConfigError, check_config
 from norm_nodes.base.convert import TypeMissingError, message_class
 from norm_nodes.base.parameters import OF_EVERY_NODE, list_specs, nest
-from norm_nodes.catalogue import NODES, find_mistyped, import_config_model
+from norm_nodes.catalogue import NODES, describe_unknown, find_mistyped, import_config_model
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
 def compute_parameters(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters of a node, with the robot-wide ones that it has. Raises ConfigError for a bad one."""
     if node not in NODES:
-        raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
+        raise ConfigError(describe_unknown(node))
     model = import_config_model(node)
     shared = {name: value for name, value in robot_wide.items() if name in list_specs(model)}
     checked = {name: value for name, value in (shared | values).items() if not name.startswith(OF_EVERY_NODE)}

@@ -3,28 +3,19 @@
 import inspect
 import json
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-import rclpy
-import yaml
-from rclpy.lifecycle import TransitionCallbackReturn
-
-from norm_core.bags.writer import BagWriter
-from norm_core.runtime.config import Config
 from norm_nodes.base import parameters
-from norm_nodes.base.endpoint import EVENTS, LATCHED, SENSOR, SPEECH, Direction, Endpoint, describe_qos
-from norm_nodes.base.norm_node import NormNode
+from norm_nodes.base.endpoint import EVENTS, LATCHED, SENSOR, SPEECH, Endpoint, describe_qos
 from norm_nodes.base.parameters import ParameterSpec
-from norm_nodes.catalogue import NODES, import_node_class
+from norm_nodes.catalogue import NODES
 from norm_nodes.people_node import ENGAGEMENT_TYPE, GAZE_TYPE, TF, TF_STATIC, TF_TYPE
+from norm_nodes.tools.node_access import configure_nodes
 from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, ROI_TYPE, SPEECH_TYPE, STRING_TYPE
 
-# A domain of its own, so that the nodes made for the page disturb no running ones.
-PAGE_DOMAIN = 49
+from norm_core.runtime.config import Config
 
 ROS_API = """# ROS API
 
@@ -94,35 +85,11 @@ CONDITIONAL_ROWS = {
 Lines = Iterator[str]
 
 
-def main() -> int:
-    """Print the page that the command line names."""
-    generate = PAGES[sys.argv[1]]
-    with tempfile.TemporaryDirectory() as folder:
-        rclpy.init(args=["--ros-args", *write_needed_parameters(Path(folder))], domain_id=PAGE_DOMAIN)
-        try:
-            print(*generate(), sep="\n")
-        finally:
-            rclpy.try_shutdown()
-    return 0
-
-
-def write_needed_parameters(folder: Path) -> list[str]:
-    """Write the parameters that nodes need to be configured with all endpoints; return them as ROS arguments."""
-    BagWriter(folder / "empty").close()
-    bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
-    path = folder / "parameters.yaml"
-    needed: dict[str, dict[str, Any]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
-    needed["monitor"] = {"study": {"log": str(folder / "log"), "name": "page", "session": "page"}}
-    tree = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
-    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
-    return ["--params-file", str(path)]
-
-
 def generate_ros_api() -> Lines:
     """Generate the page of topics, services and actions, with those that all nodes have in one table."""
     endpoints: dict[str, list[Endpoint]] = {}
     descriptions: dict[str, str] = {}
-    for node in _configure_nodes():
+    for node in configure_nodes(NODES):
         name = node.get_fully_qualified_name()
         endpoints[name] = list(node.endpoints)
         descriptions[name] = inspect.getdoc(type(node)) or ""
@@ -139,7 +106,7 @@ def generate_ros_api() -> Lines:
 def generate_parameters() -> Lines:
     """Generate the page of parameters, by node and section."""
     yield PARAMETERS.rstrip()
-    for node in _configure_nodes():
+    for node in configure_nodes(NODES):
         yield from ("", f"## {node.get_fully_qualified_name()}")
         model: type[Config] = node.config_model
         specs = sorted(parameters.list_specs(model).values(), key=_find_section)
@@ -147,34 +114,6 @@ def generate_parameters() -> Lines:
             yield from (("", f"### {section}") if section else ())
             yield from ("", "| parameter | type | default | meaning and range |", "|---|---|---|---|")
             yield from map(_format_parameter, inside)
-
-
-def generate_access() -> Lines:
-    """Generate, as JSON, how each node that the command line names uses the graph."""
-    yield json.dumps({node.get_name(): _list_access(node) for node in _configure_nodes(sys.argv[2:])})
-
-
-def _list_access(node: NormNode[Any]) -> dict[str, list[str]]:
-    return {
-        "publish": [publisher.topic_name for publisher in node.publishers],
-        "subscribe": [subscription.topic_name for subscription in node.subscriptions],
-        "reply": [service.service_name for service in node.services],
-        "request": [client.service_name for client in node.clients],
-        "execute": [endpoint.name for endpoint in node.endpoints if endpoint.direction is Direction.ACTS],
-    }
-
-
-def _configure_nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
-    """Configure each node in turn, and destroy it once it is described."""
-    for name in sorted(names):
-        node = import_node_class(name)()
-        try:
-            if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
-                raise RuntimeError(f"{name} cannot be configured: {'; '.join(node.status().reasons)}")
-            yield node
-            node.wind_down()
-        finally:
-            node.destroy_node()
 
 
 def _format_endpoint(endpoint: Endpoint) -> str:
@@ -206,8 +145,8 @@ def _format_limits(schema: Mapping[str, Any]) -> str:
     return f" ({', '.join(limits)})" if limits else ""
 
 
-PAGES = {"ros_api": generate_ros_api, "parameters": generate_parameters, "access": generate_access}
+PAGES = {"ros_api": generate_ros_api, "parameters": generate_parameters}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(*PAGES[sys.argv[1]](), sep="\n")
