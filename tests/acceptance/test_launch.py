@@ -35,6 +35,21 @@ def test_each_package_passes_its_functional_test(file: Path, domain_id: int) -> 
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
+@pytest.mark.parametrize("file", FUNCTIONAL_TESTS, ids=lambda file: file.parts[-3])
+def test_a_functional_test_skips_at_once_without_the_python_package(file: Path, domain_id: int) -> None:
+    """A build farm has ROS alone."""
+    pytest.importorskip("launch_testing_ros", reason="launch_testing is not among the wheels")
+    program = (
+        "import sys; sys.modules['norm_core'] = None\n"
+        "from launch_testing import launch_test; sys.exit(launch_test.main())"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    tested = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "has no Python package tactful; install it there with pip" in tested.stdout + tested.stderr
+    assert "process started" not in tested.stdout + tested.stderr
+
+
 def test_a_missing_parameter_file_starts_no_node_on_defaults(domain_id: int) -> None:
     missing = launched(NODES, "params_file:=/nowhere/robot.yaml")
     with pytest.raises(pytest.fail.Exception, match=r"/nowhere/robot.yaml: there is no such file; name one"), missing:
@@ -70,11 +85,12 @@ def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: 
 
 
 def test_a_respawn_stops_where_it_cannot_help(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    """A killed camera is started again; a recorder whose folder has something in it is not."""
-    (tmp_path / "notes.txt").touch()
+    """A killed camera is started again; a selector whose catalogue is missing is not."""
+    file = tmp_path / "robot.yaml"
+    file.write_text("/tactful/selector:\n  ros__parameters: {skills: /nowhere/skills.yaml}\n", encoding="utf-8")
     statuses = observer.watch_status()
     started = r"\[host-\d\]: process started with pid \[(\d+)\]"
-    with launched(["camera"], "respawn:=true", f"bag:={tmp_path}", "nodes:=camera,bag_recorder") as lines:
+    with launched(["camera"], "respawn:=true", f"params_file:={file}", "nodes:=camera,selector") as lines:
         observer.meet("camera")
         first = statuses[-1].instance_id
         os.kill(int(re.findall(started, "".join(lines))[0]), signal.SIGKILL)
@@ -90,8 +106,10 @@ def test_a_launch_below_a_namespace_leaves_no_file(
 
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with launched(["bag_recorder"], f"bag:={tmp_path}/12", "use_sim_time:=true", given="/second"):
-        service, names = "/second/tactful/bag_recorder/get_parameters", ["bag", "use_sim_time"]
-        bag, clock = observer.call(GetParameters, service, names=names).values
-        assert (bag.string_value, clock.bool_value) == (f"{tmp_path}/12", True)
-    assert list(temporary.iterdir()) == []
+    file = tmp_path / "robot.yaml"
+    file.write_text("/tactful/camera:\n  ros__parameters: {topic: /eye}\n", encoding="utf-8")
+    with launched(["camera"], f"params_file:={file}", "use_sim_time:=true", given="/second"):
+        service, names = "/second/tactful/camera/get_parameters", ["topic", "use_sim_time"]
+        topic, clock = observer.call(GetParameters, service, names=names).values
+        assert (topic.string_value, clock.bool_value) == ("/eye", True)
+        assert list(temporary.iterdir()) == []  # so none can stay after SIGKILL

@@ -3,8 +3,7 @@
 ros2 launch norm_bringup tactful.launch.py params_file:=my_robot.yaml namespace:=robot1
 """
 
-import atexit
-import tempfile
+import os
 from pathlib import Path
 
 import yaml
@@ -36,7 +35,6 @@ def generate_launch_description() -> LaunchDescription:
         "log_level": ("info", "debug, info, warn, error or fatal"),
         "respawn": ("false", "whether a node that dies is started again; never after the exit codes 0, 2 and 4"),
         "activate": ("true", "false: leave the nodes unconfigured, for a lifecycle manager"),
-        "bag": ("", "bag of bag_player or bag_recorder"),
     }
     declared = [
         DeclareLaunchArgument(name, default_value=value, description=text) for name, (value, text) in arguments.items()
@@ -58,7 +56,6 @@ def _start(context: LaunchContext) -> list[object]:
     file = _write_below(Path(read_argument("params_file")), above) if above else read_argument("params_file")
     # As arguments, because launch writes a dictionary to a file that stays.
     clock = [Parameter("use_sim_time", True)] if read_argument("use_sim_time").lower() == "true" else []
-    bag = [Parameter("bag", read_argument("bag"), value_type=str)] if read_argument("bag") else []
     # Each host brings its own node to active. By events, a node that was killed would not become active again: launch
     # sends its request to the dead one, which DDS lists for a while, and waits for ever.
     options = ["--autostart"] if read_argument("activate").lower() == "true" else []
@@ -75,7 +72,7 @@ def _start(context: LaunchContext) -> list[object]:
             arguments=[name, *options],
             name=name,
             namespace="/".join(filter(None, (read_argument("namespace").strip("/"), NAMESPACE))),
-            parameters=[file, *clock, *(bag if name.startswith("bag_") else [])],
+            parameters=[file, *clock],
             ros_arguments=["--log-level", read_argument("log_level")],
             on_exit=respawn if read_argument("respawn").lower() == "true" else None,
             sigterm_timeout=END_TIMEOUT_S,
@@ -91,7 +88,7 @@ def _write_below(file: Path, above: str) -> str:
     tree = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     renamed = {name: f"/{above}/{name.strip('/')}" for name in tree if name.strip("/").split("/")[0] == NAMESPACE}
     moved = {renamed.get(name, name): values for name, values in tree.items()}
-    with tempfile.NamedTemporaryFile("w", prefix="tactful-", suffix=".yaml", delete=False, encoding="utf-8") as copy:
-        yaml.safe_dump(moved, copy, sort_keys=False)
-    atexit.register(Path(copy.name).unlink, missing_ok=True)  # not earlier, because a restarted node reads it again
-    return copy.name
+    copy = os.memfd_create("tactful.yaml")  # nothing of it stays, however this process ends
+    with os.fdopen(copy, "w", encoding="utf-8", closefd=False) as stream:
+        yaml.safe_dump(moved, stream, sort_keys=False)
+    return f"/proc/{os.getpid()}/fd/{copy}"  # a restarted node reads it again
