@@ -108,7 +108,8 @@ def up(  # noqa: PLR0917
 def _warn_about_security() -> None:
     """Warn if a policy is not enforced, and say why."""
     if importlib.util.find_spec("sros2") is None:
-        complain("policy: not enforced: sros2 is not installed; install it with apt install ros-jazzy-sros2")
+        apt = f"ros-{os.environ.get('ROS_DISTRO', 'jazzy')}-sros2"
+        complain(f"policy: not enforced: sros2 is not installed; install it with apt install {apt}")
     elif os.environ.get("ROS_SECURITY_ENABLE") != "true" or os.environ.get("ROS_SECURITY_STRATEGY") != "Enforce":
         complain("policy: not enforced: set ROS_SECURITY_ENABLE=true and ROS_SECURITY_STRATEGY=Enforce")
 

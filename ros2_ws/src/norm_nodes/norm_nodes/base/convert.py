@@ -1,6 +1,7 @@
 """Convert records to rclpy messages and back."""
 
 import difflib
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -28,7 +29,7 @@ def message_class(type_name: str) -> Any:
     try:
         module = import_module(f"{package}.{kind}")
     except ImportError as error:
-        apt = f"ros-jazzy-{package.replace('_', '-')}"
+        apt = f"ros-{os.environ.get('ROS_DISTRO', 'jazzy')}-{package.replace('_', '-')}"
         raise TypeMissingError(f"{type_name} is not installed; install {package} (as {apt})") from error
     try:
         if kind == "action":  # its topics have types that the package does not export
