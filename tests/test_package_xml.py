@@ -24,10 +24,11 @@ OURS = {path.name for path in PACKAGES}
 # 0.14.4 made the debian folder of every package, for Jazzy and Kilted (2026-11-30; our names as further keys).
 ROSDEP_KEYS = set(
     """
-    action_msgs ament_cmake ament_cmake_cpplint ament_cmake_gtest ament_cmake_lint_cmake ament_cmake_python
-    ament_cmake_ros ament_cmake_uncrustify ament_cmake_xmllint ament_index_python ament_lint_auto behaviortree_cpp
-    bond builtin_interfaces diagnostic_msgs hri_msgs launch launch_ros launch_testing launch_testing_ament_cmake
-    launch_testing_ros lifecycle_msgs python3-numpy python3-yaml rcl_interfaces rclcpp rclcpp_action rclpy
+    action_msgs ament_cmake ament_cmake_cpplint ament_cmake_flake8 ament_cmake_gtest ament_cmake_lint_cmake
+    ament_cmake_python ament_cmake_ros ament_cmake_uncrustify ament_cmake_xmllint ament_index_python ament_lint_auto
+    behaviortree_cpp bond builtin_interfaces diagnostic_msgs hri_msgs launch launch_ros launch_testing
+    launch_testing_ament_cmake launch_testing_ros lifecycle_msgs python3-numpy python3-yaml rcl_interfaces rclcpp
+    rclcpp_action rclpy
     rosidl_default_generators rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
@@ -47,6 +48,14 @@ def imported(package: Path) -> Iterator[str]:
                 yield from (alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module.split(".")[0]
+
+
+def named(package: Path) -> Iterator[str]:
+    """Every package of a message type that a string names: such a type is loaded by its name."""
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from re.findall(r"^([a-z]\w*)/(?:msg|srv|action)/\w+$", node.value)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -75,6 +84,15 @@ def test_bloom_finds_all_of_a_package_in_its_own_folder(package: Path) -> None:
     assert not re.search(r"\.\./|\bpip\b|CMAKE_CURRENT_LIST_DIR", build)
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_tagged_release_names_a_real_address() -> None:
+    """rosdistro's reviewers write to the maintainer, and clone the repository."""
+    command = ["git", "tag", "--points-at", "HEAD", "--list", "[0-9]*", "v[0-9]*"]
+    tags = subprocess.run(command, cwd=SRC, capture_output=True, text=True, check=False).stdout.split()
+    invented = [path.name for path in PACKAGES if "example.org" in (path / "package.xml").read_text(encoding="utf-8")]
+    assert not (tags and invented), (tags, invented)
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_every_dependency_is_ours_or_a_rosdep_key(package: Path) -> None:
     assert declared(package) - OURS - ROSDEP_KEYS == set()
@@ -84,6 +102,13 @@ def test_every_dependency_is_ours_or_a_rosdep_key(package: Path) -> None:
 def test_every_ros_package_that_is_imported_is_declared(package: Path) -> None:
     of_ros = {name for name in imported(package) if name in OURS | ROSDEP_KEYS}
     assert of_ros - {package.name} - declared(package) == set()
+
+
+def test_every_package_of_a_named_type_is_declared() -> None:
+    of_drivers = {"audio_common_msgs", "nav_msgs"}  # whoever publishes these has them
+    missing = {package.name: set(named(package)) - declared(package) - of_drivers for package in PACKAGES}
+    assert not any(missing.values()), missing
+    assert {"bond", "hri_msgs", "tf2_msgs"} <= set(named(SRC / "norm_nodes"))
 
 
 def test_the_nodes_import_no_ros_package_that_is_unknown_here() -> None:
