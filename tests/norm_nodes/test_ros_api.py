@@ -14,7 +14,7 @@ PARAMETERS = (ROOT / "docs/reference/parameters.md").read_text(encoding="utf-8")
 
 
 def test_the_shipped_parameters_are_the_documented_defaults() -> None:
-    shipped = {}
+    shipped: dict[str, Any] = {}
     for file in ("norm_bringup/config/tactful.yaml", "norm_bench/config/stand_ins.yaml"):
         shipped |= yaml.safe_load((ROOT / "ros2_ws/src" / file).read_text(encoding="utf-8"))
     assert sorted(shipped) == documented_nodes()
