@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from norm_monitor.replay.node_process import NodeProcess
+from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from tests.norm_core.engines.fake_server import describe_model, serving, stalling
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -136,6 +136,56 @@ def test_goals_that_are_open_at_a_reset_are_aborted_and_answered(  # noqa: PLR09
             assert not late.result().accepted
             client.destroy()
         assert "InvalidHandle" not in process.last_output()
+
+
+# A host with rclpy from 7.1.10 on: goal handles take the result, and set an empty one without; none is set twice.
+NEWER_RCLPY = """
+import sys
+from rclpy.action.server import ServerGoalHandle
+from rclpy.task import Future
+from norm_nodes import node_host
+
+def extend(change_state):
+    def end(handle, response=None):
+        change_state(handle)
+        server = handle._action_server
+        answer = server.action_type.Impl.GetResultService.Response(status=handle.status)
+        answer.result = response or server.action_type.Result()
+        server._result_futures[bytes(handle.goal_id.uuid)].set_result(answer)
+    return end
+
+set_result = Future.set_result
+Future.set_result = lambda future, result: future.done() or set_result(future, result)
+for name in ("succeed", "abort", "canceled"):
+    setattr(ServerGoalHandle, name, extend(getattr(ServerGoalHandle, name)))
+sys.exit(node_host.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_result_is_whole_where_rclpy_sends_one_by_itself(
+    domain_id: int, observer: Observer, executor: str, tmp_path: Path
+) -> None:
+    (program := tmp_path / "newer_rclpy.py").write_text(NEWER_RCLPY)
+    with NodeProcess(["selector"], {}, domain_id, options=("--executor", executor), program=(str(program),)):
+        assert observer.change_state("selector", label="configure")
+        client = client_of(observer)
+        sent = send(client)
+        observer.until(sent.done, "the goal to be accepted")
+        asked = sent.result().get_result_async()
+        observer.until(asked.done, "the result")
+        assert reason_of(asked.result().result) == "selector: the node is not active; activate it"
+
+
+def test_a_node_that_rclpy_has_changed_under_says_so_and_is_not_started_again(domain_id: int, tmp_path: Path) -> None:
+    program = tmp_path / "changed_rclpy.py"
+    program.write_text(
+        "import sys\nfrom rclpy.task import Future\nfrom norm_nodes import node_host\n"
+        "del Future._set_executor\nFuture.__init__ = lambda self, **_: None\nFuture.__del__ = lambda self: None\n"
+        "sys.exit(node_host.main(sys.argv[1:]))\n"
+    )
+    with pytest.raises(NodeProcessError, match="rclpy: Future has no _set_executor in this version; install one"):
+        NodeProcess(["selector"], {}, domain_id, ("--autostart",), program=(str(program),)).__enter__()
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

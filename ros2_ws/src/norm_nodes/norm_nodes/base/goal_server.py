@@ -9,7 +9,7 @@ from rclpy.node import Node
 
 from norm_core.records.stamps import join_stamp
 from norm_nodes.base.endpoint import REQUESTS
-from norm_nodes.base.rclpy_internals import answer_goal
+from norm_nodes.base.rclpy_internals import check_goals_can_end, end_goal
 
 _PROFILES = dict.fromkeys(
     (
@@ -40,6 +40,7 @@ class GoalServer(ActionServer):
     def __init__(self, node: Node, type_: Any, name: str) -> None:
         self._owner: Any = node
         ActionServer.__init__(self, node, type_, name, lambda _: None, **_PROFILES)
+        check_goals_can_end(self)
         self.close()
 
     def open(self, begin: Callable[[Any], None], cancel: Callable[[Any], None]) -> None:
@@ -68,6 +69,4 @@ class GoalServer(ActionServer):
 
     def end(self, handle: Any, change_state: Callable[[], None], result: Any) -> None:
         """End a goal by a method of its handle, and send the result to the client, before this returns."""
-        change_state()
-        response = self.action_type.Impl.GetResultService.Response(status=handle.status, result=result)
-        answer_goal(self, bytes(handle.goal_id.uuid), response)
+        end_goal(self, handle, change_state, result)

@@ -25,7 +25,7 @@ from norm_nodes.base.heartbeat import Heartbeat
 from norm_nodes.base.leased_engines import LeasedEngines
 from norm_nodes.base.rclpy_internals import (
     answer_later,
-    get_change_state_service,
+    get_service,
     read_parameter_overrides,
     read_transitions,
 )
@@ -58,7 +58,7 @@ class NormNode(EndpointNode, Generic[C]):
         super().__init__(name)
         self.state = NodeState.UNCONFIGURED
         begin = self.guard("change_state", self._begin_transition, lambda *_: None)
-        self._change_state, self._send_state = answer_later(get_change_state_service(self), begin)
+        self._change_state, self._send_state = answer_later(get_service(self, "change_state"), begin)
         self.engines = LeasedEngines(EnginePool(self.clock), self.health_log)
         self.notes: tuple[str, ...] = ()  # part of the status: what a user should know though the node is well
         self._misplaced_sections = ""

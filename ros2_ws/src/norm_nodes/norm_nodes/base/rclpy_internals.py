@@ -1,22 +1,39 @@
-"""The only module that touches private attributes of rclpy. Each function states why it must."""
+"""The only module that goes round what rclpy offers. Each function states why it must, and the upstream thread."""
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 
 from rclpy.action import ActionServer
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.task import Future
+
+from norm_core.runtime.config import ConfigError
 
 Respond = Callable[[Any, Any], None]  # gets a response and the header of its request
+TRIED = "7.1.6 of Jazzy or 9.1.2 of Kilted"
+
+
+def _read_private(owner: object, name: str) -> Any:
+    """Return an attribute that an update of rclpy may take away. Raises ConfigError, after which no launch restarts."""
+    try:
+        return getattr(owner, name)
+    except AttributeError as error:
+        whose = type(owner).__name__
+        raise ConfigError(
+            f"rclpy: {whose} has no {name} in this version; install one that was tried: {TRIED}"
+        ) from error
 
 
 def read_parameter_overrides(node: Node) -> Mapping[str, Parameter]:
     """Return the parameters that the command line and files set.
 
-    rclpy gives them only to parameters that are declared; those of a misspelt name would go unnoticed.
+    rclpy gives them only to parameters that are declared; those of a misspelt name would go unnoticed. If it is told to
+    declare all that are set, it raises at an empty list, which has no type (https://github.com/ros2/rclpy/pull/339).
     """
-    overrides: Mapping[str, Parameter] = node._parameter_overrides  # noqa: SLF001
+    overrides: Mapping[str, Parameter] = _read_private(node, "_parameter_overrides")
     return overrides
 
 
@@ -29,18 +46,25 @@ class Transitions(NamedTuple):
 
 
 def read_transitions(node: LifecycleNode) -> Transitions:
-    """Read a node's state machine, which rclpy shows to clients of its services and not to the node itself."""
-    machine: Any = node._state_machine  # noqa: SLF001
+    """Read a node's state machine, which rclpy shows to clients alone, by the callbacks of its own services."""
+
+    def ask(name: str) -> Any:
+        service = get_service(node, name)
+        return service.callback(service.srv_type.Request(), service.srv_type.Response())
+
+    possible, every = (
+        ask(f"get_{name}").available_transitions for name in ("available_transitions", "transition_graph")
+    )
     return Transitions(
-        machine.current_state[1],
-        {label: transition_id for transition_id, label, *_ in machine.available_transitions},
-        {transition_id: label for transition_id, label, *_ in machine.transition_graph},
+        ask("get_state").current_state.label,
+        {one.transition.label: one.transition.id for one in possible},
+        {one.transition.id: one.transition.label for one in every},
     )
 
 
-def get_change_state_service(node: LifecycleNode) -> Any:
-    """Return the service by which clients change a node's state, which rclpy keeps private."""
-    return node._service_change_state  # noqa: SLF001
+def get_service(node: Node, name: str) -> Any:
+    """Return a service that rclpy made in the namespace of a node."""
+    return next(service for service in node.services if service.service_name.endswith(f"/{name}"))
 
 
 def answer_later(
@@ -48,8 +72,10 @@ def answer_later(
 ) -> tuple[Callable[[Any, Any], Any], Respond]:
     """Hand each pair of request and response to `begin`, with the header; return the callback and the responder.
 
-    Executors send whatever a callback returns, and do not await it: a long callback would keep them for seconds. rclcpp
-    lets a callback answer later (https://github.com/ros2/rclcpp/pull/1709); rclpy does not.
+    Executors send whatever a callback returns: a long callback would keep them for seconds. One that awaits keeps the
+    other callbacks of its group from running, and the events executor did not await it
+    (https://github.com/ros2/rclpy/pull/1478). rclcpp lets a callback answer later
+    (https://github.com/ros2/rclcpp/pull/1709); rclpy does not.
     """
     callback = service.callback
     respond = service.send_response
@@ -59,11 +85,23 @@ def answer_later(
     return callback, respond
 
 
-def answer_goal(server: ActionServer, goal_id: bytes, response: Any) -> None:
-    """Send the result of a goal at once to the client that asked for it.
+def check_goals_can_end(server: ActionServer) -> None:
+    """Raise ConfigError where `end_goal` would fail."""
+    _read_private(server, "_result_futures")
+    _read_private(Future(), "_set_executor")
 
-    rclpy answers in a task of the executor, which may run only after the node has ended.
+
+def end_goal(server: ActionServer, handle: Any, change_state: Callable[..., None], result: Any) -> None:
+    """End a goal by a method of its handle, and send the result at once to the client that asked for it.
+
+    rclpy answers in a task of the executor, which may run only after the node has ended. From 7.1.8 on, the method
+    takes the result, and sets an empty one if it gets none (https://github.com/ros2/rclpy/pull/1219,
+    https://github.com/ros2/rclpy/issues/1598).
     """
-    future = server._result_futures[goal_id]  # noqa: SLF001
+    future = server._result_futures[bytes(handle.goal_id.uuid)]  # noqa: SLF001
     future._set_executor(None)  # noqa: SLF001
-    future.set_result(response)
+    if "response" in signature(change_state).parameters:
+        change_state(result)
+    else:
+        change_state()
+        future.set_result(server.action_type.Impl.GetResultService.Response(status=handle.status, result=result))
