@@ -30,8 +30,8 @@ two seconds and a liveliness lease of three.
 With `bond: true`, `camera`, `ears`, `monitor`, `people` and `selector` also publish and subscribe to `/tactful/bond`
 (`bond/msg/Status`; reliable, volatile, 50).
 
-In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` to each node (how many messages it has processed
-and published, as JSON), and `queries`, `episodes` and `answers` to the monitor and the selector.
+In a replay, `norm_bench` adds topics: `drain_request` and `drain_report` to each node (how many messages it has
+processed and published, as JSON), and `queries`, `episodes` and `answers` to the monitor and the selector.
 """
 
 PARAMETERS = """# ROS parameters
