@@ -22,13 +22,17 @@ STEP_S = 0.5  # between two pictures
 SPEED = 2
 HOLD_S = {"first": 1.5, "last": 5.0}  # how long these pictures stay
 WIDTH, HEIGHT = 1100, 720
-SCRUB = "const c = document.getElementById('cursor'); c.value = {}; c.dispatchEvent(new Event('input'))"
+SCRUB = "cursor.value = {}; cursor.dispatchEvent(new Event('input'))"
+# A click goes to the flag's onset; the page then returns to the moment.
 EXPLAIN = (
-    "document.querySelector('#raised .error').click();"
-    "document.querySelector('.details-card').scrollIntoView({block: 'end'})"
+    f"document.querySelector('#raised .error').click(); {SCRUB};"
+    "document.querySelector('.details-card').scrollIntoView({{block: 'end'}})"
 )
-# The camera's picture of this moment is shown: `still` is the page's own.
-IS_SHOWN = "!still.busy && still.shown === Math.floor(replay.at) && document.getElementById('still').complete"
+# The page shows the camera's picture of the new moment, or that there is none.
+BEFORE = "var cursor = document.getElementById('cursor'), still = document.getElementById('still'), old = still.src"
+IS_SHOWN = (
+    "still.hidden || still.src !== old && still.complete && still.alt.endsWith(cursor.getAttribute('aria-valuetext'))"
+)
 
 
 def main(bag: str, out: str, from_s: str, to_s: str) -> None:
@@ -51,7 +55,7 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
 
         def add(script: str, for_s: float = STEP_S / SPEED) -> None:
             nonlocal shown_s
-            browser.run(f"{{ {script} }}")
+            browser.run(f"{BEFORE}; {script}")
             browser.until(IS_SHOWN)
             png = np.frombuffer(b64decode(browser.send("Page.captureScreenshot")["data"]), np.uint8)
             frame = av.VideoFrame.from_ndarray(
@@ -65,7 +69,7 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
         add(SCRUB.format(float(to_s) * 1000), HOLD_S["first"])
         for step in range(round((float(to_s) - float(from_s)) / STEP_S) + 1):
             add(SCRUB.format((float(from_s) + step * STEP_S) * 1000))
-        add(EXPLAIN, HOLD_S["last"])
+        add(EXPLAIN.format(float(to_s) * 1000), HOLD_S["last"])
         film.mux(stream.encode())
 
 

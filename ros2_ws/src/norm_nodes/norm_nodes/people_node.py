@@ -54,7 +54,7 @@ class PeopleNodeConfig(NodeConfig, PeopleConfig):
 class PeopleNode(NormNode[PeopleNodeConfig]):
     """Publish presence from the people that the robot's own recognizers track, instead of from faces.
 
-    It subscribes while it is active. Set the camera's `faces` to false.
+    It subscribes only while it is active. Set the camera's `faces` to false.
     """
 
     config_model = PeopleNodeConfig

@@ -47,7 +47,7 @@ class MicrophoneConfig(Config):
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     """Publish a microphone's sound: 16 kHz, mono, 16 bit. Retry every few seconds after a failure.
 
-    The message is a UInt8MultiArray with its stamp in a label, as its type is installed everywhere.
+    The sound is published as UInt8MultiArray, a type that is installed everywhere, with the stamp in a label.
     """
 
     config_model = MicrophoneConfig
