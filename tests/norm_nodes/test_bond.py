@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.status import Health
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.replay.node_process import NodeProcess, NodeProcessError
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -110,6 +112,9 @@ def test_each_side_notices_the_death_of_the_other(domain_id: int, observer: Obse
     node.begin()
     with manager(timeout_s=4.0) as peer:
         assert peer.next_line() == "formed"
+        # bondpy notices no death before a second message: ten come within a second.
+        met_ns = time.time_ns() + NS_PER_S
+        observer.until(lambda: statuses[-1].stamp_ns > met_ns, "a status of a second later")
         os.kill(node.pid, signal.SIGKILL)
         assert peer.next_line() == "broken"
     node.wait(PATIENCE_S)
