@@ -204,7 +204,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "flags as they open, change and close"
         )
         self._mirror = self.advertise(
-            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the same, each as one line of JSON"
+            String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the flags, each as one line of JSON"
         )
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention_topic = self.advertise(

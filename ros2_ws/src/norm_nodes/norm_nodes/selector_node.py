@@ -101,7 +101,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._jobs: BoundedQueue[_Job] = self.health_log.queue("questions", MAX_WAITING, OverflowPolicy.REFUSE)
         self._open_jobs: set[_Job] = set()
         self._decisions = self.advertise(Decision, DECISIONS_TOPIC, EVENTS, "every decision")
-        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "the same, each as one line of JSON")
+        self._mirror = self.advertise(String, DECISIONS_JSON_TOPIC, EVENTS, "decisions, each as one line of JSON")
         self.subscribe_senses()
         self._goals = self.serve_action(
             SelectAction,

@@ -66,7 +66,7 @@ class UtteranceChecks:
             CheckUtteranceAction,
             "check_utterance",
             self._begin_goal,
-            "the same, with a deadline and cancellation",
+            "the same check, with a deadline and cancellation",
             cancel=self._cancel,
         )
         self._worker = node.start_worker("utterance_checks", self._read_texts)

@@ -52,7 +52,7 @@ class Heartbeat:
         self._beats_at_zero = 0  # heartbeats since the clock last showed a time
         self._statuses = node.advertise(MonitorStatus, STATUS_TOPIC, STATUS_QOS, "the node's health, once a second")
         self._diagnostics = node.advertise(
-            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the same for standard tools"
+            DiagnosticArray, DIAGNOSTICS_TOPIC, DIAGNOSTICS_QOS, "the health, for standard tools"
         )
         node.subscribe(
             MonitorStatus,
