@@ -51,7 +51,7 @@ _CORRECTIONS = {
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
     Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
     Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect, and say nothing private where others can hear it.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect: use the right name, mock nobody, tell no secrets.",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "Be courteous: greet, thank or apologise where due, and talk down to nobody.",
 }
 _SILENT_CORRECTIONS = {
@@ -67,6 +67,8 @@ _MERITS = {
     Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
+# The cues whose advice does not say what went wrong.
+_VAGUE = frozenset({"apologised_for", "admits_impoliteness"})
 # The attributes for which the correction quotes what the robot should have answered.
 _ABOUT_WHAT_WAS_SAID = {
     Attribute.ENGAGEMENT,
@@ -251,9 +253,12 @@ def word_correction(
 
 def _is_fitting(reason: Reason, attributes: Sequence[Attribute], sure: Sequence[Attribute]) -> bool:
     """Whether a reason's advice fits; one that rests on later words must bear on what the flag is surest about."""
-    if reason.cue_id not in LATER_WORDS:
-        return reason.cue_id != "apologised_for"  # which does not say for what
-    return reason.attributes[0] in attributes and (not sure or not set(sure).isdisjoint(reason.attributes))
+    if reason.cue_id in _VAGUE:
+        return False
+    is_later = reason.cue_id in LATER_WORDS
+    return not is_later or (
+        reason.attributes[0] in attributes and (not sure or not set(sure).isdisjoint(reason.attributes))
+    )
 
 
 def find_plain_correction(measured: MeasuredUnit) -> str:
