@@ -44,7 +44,7 @@ def test_recorder_goes_through_all_lifecycle_states(recorder: NodeProcess, obser
     words.publish(String(data="while active"))
     observer.watch_status()
     observer.until(lambda: observer.counted("messages_recorded") == 1, "the message in the bag")
-    assert any("cannot activate while active; ask it to deactivate" in line for line in recorder.output)
+    assert any("could not do transition 3 while active; its status says why, or" in line for line in recorder.output)
     assert observer.change_state("bag_recorder", label="deactivate")
     words.publish(String(data="while inactive"))
     assert change(observer, Transition.TRANSITION_CLEANUP)

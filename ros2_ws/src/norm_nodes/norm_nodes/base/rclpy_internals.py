@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 from rclpy.action import ActionServer
-from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.task import Future
@@ -35,36 +34,6 @@ def read_parameter_overrides(node: Node) -> Mapping[str, Parameter]:
     """
     overrides: Mapping[str, Parameter] = _read_private(node, "_parameter_overrides")
     return overrides
-
-
-class Transitions(NamedTuple):
-    """The label of a node's state, the ids of possible transitions by label, and the labels of all by id."""
-
-    state: str
-    possible: Mapping[str, int]
-    labels: Mapping[int, str]
-
-
-def read_transitions(node: LifecycleNode) -> Transitions:
-    """Read a node's state machine, which rclpy shows to clients alone, by the callbacks of its own services."""
-
-    def ask(name: str) -> Any:
-        service = get_service(node, name)
-        return service.callback(service.srv_type.Request(), service.srv_type.Response())
-
-    possible, every = (
-        ask(f"get_{name}").available_transitions for name in ("available_transitions", "transition_graph")
-    )
-    return Transitions(
-        ask("get_state").current_state.label,
-        {one.transition.label: one.transition.id for one in possible},
-        {one.transition.id: one.transition.label for one in every},
-    )
-
-
-def get_service(node: Node, name: str) -> Any:
-    """Return a service that rclpy made in the namespace of a node."""
-    return next(service for service in node.services if service.service_name.endswith(f"/{name}"))
 
 
 def answer_later(

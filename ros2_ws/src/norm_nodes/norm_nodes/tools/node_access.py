@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
-import yaml
 from rclpy.lifecycle import TransitionCallbackReturn
 
 from norm_core.bags.writer import BagWriter
@@ -18,12 +17,6 @@ from norm_nodes.catalogue import import_node_class
 
 # A domain of its own, so that the nodes made here disturb no running ones.
 DOMAIN = 49
-
-
-def main() -> int:
-    """Print the access of each node by its name."""
-    print(json.dumps({node.get_name(): list_access(node) for node in configure_nodes(sys.argv[1:])}))
-    return 0
 
 
 def list_access(node: NormNode[Any]) -> dict[str, list[str]]:
@@ -40,7 +33,12 @@ def list_access(node: NormNode[Any]) -> dict[str, list[str]]:
 def configure_nodes(names: Iterable[str]) -> Iterator[NormNode[Any]]:
     """Configure each node in turn with all endpoints, and destroy it once it is described."""
     with tempfile.TemporaryDirectory() as folder:
-        rclpy.init(args=["--ros-args", *write_needed_parameters(Path(folder))], domain_id=DOMAIN)
+        BagWriter(Path(folder, "empty")).close()
+        needed: dict[str, Any] = {"bag_player": {"bag": f"{folder}/empty"}, "bag_recorder": {"bag": f"{folder}/new"}}
+        needed["monitor"] = {"study": {"log": f"{folder}/log", "name": "page", "session": "page"}}
+        sections = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
+        (file := Path(folder, "parameters.yaml")).write_text(json.dumps(sections), encoding="utf-8")
+        rclpy.init(args=["--ros-args", "--params-file", str(file)], domain_id=DOMAIN)
         try:
             for name in sorted(names):
                 node = import_node_class(name)()
@@ -55,17 +53,5 @@ def configure_nodes(names: Iterable[str]) -> Iterator[NormNode[Any]]:
             rclpy.try_shutdown()
 
 
-def write_needed_parameters(folder: Path) -> list[str]:
-    """Write the parameters that nodes need to be configured with all endpoints; return them as ROS arguments."""
-    BagWriter(folder / "empty").close()
-    bags = {"bag_player": folder / "empty", "bag_recorder": folder / "new"}
-    path = folder / "parameters.yaml"
-    needed: dict[str, dict[str, Any]] = {node: {"bag": str(bag)} for node, bag in bags.items()}
-    needed["monitor"] = {"study": {"log": str(folder / "log"), "name": "page", "session": "page"}}
-    tree = {f"/tactful/{node}": {"ros__parameters": values} for node, values in needed.items()}
-    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
-    return ["--params-file", str(path)]
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print(json.dumps({node.get_name(): list_access(node) for node in configure_nodes(sys.argv[1:])}))
