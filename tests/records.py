@@ -39,7 +39,9 @@ def records(cls: type) -> st.SearchStrategy[Any]:
 
 def _strategy(name: str, hint: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911 one line a kind of field
     if get_origin(hint) is UnionType:
-        return st.none() | _strategy(name, get_args(hint)[0]).filter(lambda value: value != -1)
+        least = int(name.endswith("_ns"))  # -1 is an absent number, and zero an absent time
+        kind = get_args(hint)[0]
+        return st.none() | _strategy(name, kind).filter(lambda value: kind is not int or value >= least)
     if get_origin(hint) is tuple:
         return st.lists(_strategy(name, get_args(hint)[0]), max_size=3).map(tuple)
     if hint is str:

@@ -1,16 +1,16 @@
 """Convert records to and from ROS messages of the same name, for the message classes of any library.
 
 A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header; `onset_ns`
-is a time called `onset`, whose seconds are -1 where it is missing; `yaw_deg` is `yaw` in radians; an enumeration is the
-position among its members; a missing float is NaN, and a missing int is -1. A deadline of zero or before is missing.
-A field that an older bag lacks has its default.
+is a time called `onset`; `yaw_deg` is `yaw` in radians; an enumeration is the position among its members; a missing
+float is NaN, and a missing int is -1. A missing time is zero, so that one at zero is written as 1 ns; an older bag has
+-1 s, as any before zero is missing. A field that an older bag lacks has its default.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -137,10 +137,9 @@ def _choose_conversion(name: str, hint: Any, where: str) -> _Field:
     """Choose the conversion by the field's type."""
     is_required = get_origin(hint) is not UnionType
     kind = hint if is_required else get_args(hint)[0]
-    if name == "deadline_ns":
-        return _Field(name, "deadline", _TIMES[0][0], _decode_deadline, is_required)
     if name.endswith("_ns") and kind is int:
-        return _Field(name, name.removesuffix("_ns"), *_TIMES[name in _DURATIONS], is_required)
+        codec = _DURATION if name in _DURATIONS else _TIME if is_required else _OPTIONAL_TIME
+        return _Field(name, name.removesuffix("_ns"), *codec, is_required)
     if name.endswith("_deg"):
         return _Field(name, name.removesuffix("_deg"), _encode_angle, _decode_angle, is_required)
     if name == "tile_jpeg":
@@ -167,12 +166,9 @@ def _choose_codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
     return _PLAIN.get(hint, (_keep_value, hint))
 
 
-def _encode_time(type_name: str) -> Encode:
-    def encode(value: int | None, make: Make) -> Any:
-        sec, nanosec = (-1, 0) if value is None else split_stamp(value)
-        return make(type_name, {"sec": sec, "nanosec": nanosec})
-
-    return encode
+def _encode_time(value: int, make: Make, kind: str = "Time") -> Any:
+    sec, nanosec = split_stamp(value)
+    return make(f"builtin_interfaces/msg/{kind}", {"sec": sec, "nanosec": nanosec})
 
 
 def _decode_time(value: Any) -> int | None:
@@ -181,13 +177,11 @@ def _decode_time(value: Any) -> int | None:
     return None if (value.sec, value.nanosec) == (-1, 0) else join_stamp(value.sec, value.nanosec)
 
 
-def _decode_deadline(value: Any) -> int | None:
-    """Return a deadline; None if it is zero or negative, as in a goal whose client set none."""
-    return max(_decode_time(value) or 0, 0) or None
-
-
-_TIMES: tuple[tuple[Encode, Decode], ...] = tuple(
-    (_encode_time(f"builtin_interfaces/msg/{name}"), _decode_time) for name in ("Time", "Duration")
+_TIME: tuple[Encode, Decode] = (_encode_time, _decode_time)
+_DURATION: tuple[Encode, Decode] = (partial(_encode_time, kind="Duration"), _decode_time)
+_OPTIONAL_TIME: tuple[Encode, Decode] = (
+    lambda value, make: _encode_time(0 if value is None else max(value, 1), make),
+    lambda value: max(_decode_time(value) or 0, 0) or None,
 )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -113,17 +113,31 @@ def test_a_time_with_more_than_a_second_of_nanoseconds_is_refused() -> None:
         from_message(Answer, message)
 
 
-@pytest.mark.parametrize("sec", [-1, 0, -5])
-def test_a_deadline_of_zero_or_before_is_none(sec: int) -> None:
-    query = Query(stamp_ns=0, query_id="q", episode_id="e", task="t")
-    message: Any = typestore().deserialize_cdr(serialize(query), message_type(Query))
-    message.deadline.sec = sec
-    assert from_message(Query, message) == query
+QUERY = Query(stamp_ns=0, query_id="q", episode_id="e", task="t")
+NOBODY = Presence(stamp_ns=0, source_topic="/eye", state=PresenceState.ABSENT)
+
+
+@pytest.mark.parametrize("sec", [0, -1, -5])
+@pytest.mark.parametrize(
+    ("record", "field"), [(QUERY, "deadline"), *((NOBODY, name) for name in ("since", "last_seen", "away_since"))]
+)
+def test_an_optional_time_of_zero_or_before_is_absent(record: Any, field: str, sec: int) -> None:
+    """An absent one is written as zero, which every ROS client converts; older bags have -1 s."""
+    message: Any = typestore().deserialize_cdr(serialize(record), message_type(type(record)))
+    time = getattr(message, field)
+    assert (time.sec, time.nanosec) == (0, 0)
+    time.sec = sec
+    assert from_message(type(record), message) == record
+
+
+def test_an_optional_time_at_zero_of_a_simulated_clock_is_no_absent_one() -> None:
+    begun = replace(NOBODY, state=PresenceState.PRESENT, since_ns=0, last_seen_ns=0)
+    message: Any = typestore().deserialize_cdr(serialize(begun), message_type(Presence))
+    assert from_message(Presence, message) == replace(begun, since_ns=1, last_seen_ns=1)
 
 
 def test_a_time_at_the_end_of_what_ros_can_hold_is_refused_in_an_optional_field_too() -> None:
-    absent = Presence(stamp_ns=0, source_topic="/eye", state=PresenceState.ABSENT, last_seen_ns=0)
-    message: Any = typestore().deserialize_cdr(serialize(absent), message_type(Presence))
+    message: Any = typestore().deserialize_cdr(serialize(NOBODY), message_type(Presence))
     message.last_seen.sec = 2**31 - 1
     with pytest.raises(MessageError, match="Presence has an impossible last_seen; let its publisher set it"):
         from_message(Presence, message)
@@ -174,7 +188,7 @@ def test_the_language_of_an_utterance_is_that_of_its_locale(locale: str, languag
 @settings(PATIENT, max_examples=5)
 @given(data=st.data())
 def test_a_message_without_a_required_time_or_number_is_refused_by_name(cls: type, data: st.DataObject) -> None:
-    """Absent seconds are -1, and an absent number is NaN; a record's own optional fields may be absent."""
+    """A required time may be zero, as of a simulated clock, but not -1 s; an absent number is NaN."""
     hints = get_type_hints(cls)
     names = [name for name, hint in hints.items() if hint is float or (hint is int and name.endswith("_ns"))]
     for name in names:

@@ -19,6 +19,7 @@
 #include "norm_interfaces/action/select_action.hpp"
 #include "norm_interfaces/msg/monitor_status.hpp"
 #include "norm_interfaces/msg/outcome.hpp"
+#include "norm_interfaces/msg/presence.hpp"
 #include "norm_interfaces/msg/social_flag.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "rclcpp_action/rclcpp_action.hpp"
@@ -163,6 +164,17 @@ protected:
   rclcpp::executors::SingleThreadedExecutor executor_;
   std::thread thread_;
 };
+
+TEST(Times, absent_ones_convert)
+{
+  const SocialFlag flag;  // each time is absent, as the nodes write it
+  const norm_interfaces::msg::Presence presence;
+  for (const auto & time : {flag.header.stamp, flag.onset, flag.offset, flag.decision,
+      presence.header.stamp, presence.since, presence.last_seen, presence.away_since})
+  {
+    EXPECT_EQ(rclcpp::Time(time).nanoseconds(), 0);
+  }
+}
 
 TEST_F(Behaviors, an_absent_server_is_a_failure_with_a_reason)
 {
