@@ -18,7 +18,7 @@ from typing import Any
 import rclpy
 from action_msgs.msg import GoalStatus
 from norm_interfaces.action import CheckUtterance, SelectAction
-from norm_interfaces.msg import MonitorStatus, OtherAgent, Outcome, SocialFlag
+from norm_interfaces.msg import MonitorStatus, OpenFlags, OtherAgent, Outcome, SocialFlag
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Sequence
@@ -27,14 +27,14 @@ from py_trees.trees import BehaviourTree
 from rclpy.action import ActionClient
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.signals import SignalHandlerOptions
 
 TIMEOUT_S = 20.0  # of this script
 GRACE = Duration(seconds=1)  # for an answer on its way at the deadline
 LOST_AFTER_S = 5.0  # the monitor sends its status once a second
-RELIABLE = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE)
-OPEN = {SocialFlag.STATE_OPENED, SocialFlag.STATE_UPDATED}
+NO_LIST = "no list of open flags arrives; look at the monitor's parameter shadow"
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class GoalLeaf(Behaviour):
@@ -115,52 +115,54 @@ class CheckUtteranceLeaf(GoalLeaf):
     action_type, action_name = CheckUtterance, "tactful/check_utterance"
 
     def _judge(self, result: Any) -> bool:
-        self.feedback_message = result.reason
-        return bool(result.checked and not result.advised_against)
+        self.feedback_message = result.check.reason if result.check.checked else result.error_msg
+        return bool(result.check.checked and not result.check.advised_against)
 
 
 class SocialErrorOpen(Behaviour):
     """Succeed while an error of an attribute, or of any for None, is open that came in the last `within_s`.
 
     An error is open until it is closed or withdrawn, or becomes a competence. Time is that of arrival, so clocks of
-    other machines do not matter. While no monitor works, nothing is known, and the leaf fails.
+    other machines do not matter. While no monitor works, nothing is known, and `if_unknown` says how the leaf answers.
     """
 
-    def __init__(self, name: str, attribute: int | None, within_s: float = 30.0) -> None:
-        """Take an attribute of SocialFlag, or None."""
+    def __init__(self, name: str, attribute: int | None, within_s: float = 30.0, if_unknown: str = "open") -> None:
+        """Take an attribute of SocialFlag, or None; `if_unknown` is "open" or "calm"."""
         super().__init__(name)
-        self._attribute, self._within_s = attribute, within_s
-        self._open: dict[str, tuple[float, str]] = {}  # arrival and rationale, by event
-        self._monitor, self._heartbeat_s, self._problem = "", -math.inf, ""
+        self._attribute, self._within_s, self._if_unknown = attribute, within_s, if_unknown
+        self._open: dict[Any, tuple[float, str]] = {}  # arrival and rationale, by state of an event
+        self._heartbeat_s, self._problem, self._missing = -math.inf, "", NO_LIST
 
     def setup(self, **kwargs: Any) -> None:
-        """Subscribe to flags and status."""
-        kwargs["node"].create_subscription(SocialFlag, "tactful/flags", self._take_flag, RELIABLE)
-        kwargs["node"].create_subscription(MonitorStatus, "tactful/status", self._take_status, RELIABLE)
+        """Subscribe to the list of open flags and to status."""
+        self._node: Node = kwargs["node"]
+        self._node.create_subscription(OpenFlags, "tactful/open_flags", self._take_flags, LATCHED)
+        self._node.create_subscription(MonitorStatus, "tactful/status", self._take_status, 50)
 
     def update(self) -> Status:
         """Answer by what has arrived, at once."""
         now_s = time.monotonic()
-        self._open = {event: entry for event, entry in self._open.items() if now_s - entry[0] <= self._within_s}
         is_lost = now_s - self._heartbeat_s > LOST_AFTER_S
-        problem = "no status of the monitor arrives; start it" if is_lost else self._problem
-        self.feedback_message = problem or next((rationale for _, rationale in self._open.values()), "")
-        return Status.SUCCESS if self._open and not problem else Status.FAILURE
+        if not self._node.count_publishers("tactful/open_flags"):
+            self._open, self._missing = {}, NO_LIST  # of a monitor that ended
+        problem = "no status of the monitor arrives; start it" if is_lost else self._problem or self._missing
+        errors = [rationale for arrival_s, rationale in self._open.values() if now_s - arrival_s <= self._within_s]
+        self.feedback_message = problem or "; ".join(errors)
+        return Status.SUCCESS if (self._if_unknown != "calm" if problem else errors) else Status.FAILURE
 
-    def _take_flag(self, flag: SocialFlag) -> None:
-        """Take one state of an event; all states of an event share its event_id."""
-        self._open.pop(flag.event_id, None)
-        is_error = flag.polarity == SocialFlag.POLARITY_ERROR and flag.state in OPEN
-        if is_error and (self._attribute is None or self._attribute in flag.attributes):
-            self._open[flag.event_id] = (time.monotonic(), flag.rationale)
+    def _take_flags(self, message: OpenFlags) -> None:
+        """Replace the list; a state that was in the one before keeps its arrival."""
+        earlier, self._open, self._missing = self._open, {}, ""
+        for flag in message.flags:
+            if flag.polarity == flag.POLARITY_ERROR and self._attribute in {None, *flag.attributes}:
+                state = flag.event_id, flag.decision.sec, flag.decision.nanosec
+                self._open[state] = earlier.get(state, (time.monotonic(), flag.rationale))
 
     def _take_status(self, status: MonitorStatus) -> None:
         """Take a heartbeat of any node; only the monitor's matters."""
         if not status.node.endswith("/monitor"):
             return
-        if self._monitor not in {"", status.instance_id}:
-            self._open.clear()  # nobody closes the flags of a monitor that ended
-        self._monitor, self._heartbeat_s, self._problem = status.instance_id, time.monotonic(), ""
+        self._heartbeat_s, self._problem = time.monotonic(), ""
         if status.state != MonitorStatus.STATE_ACTIVE or status.health == MonitorStatus.HEALTH_FAILED:
             self._problem = "; ".join(status.reasons) or "the monitor is not active"
 
@@ -171,10 +173,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: halted.set())  # a KeyboardInterrupt amid a message's conversion is a crash
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = Node("behaviour_tree")
-    question = SelectAction.Goal()
+    question = SelectAction.Goal(others_given=True, situation="The guests are about to eat at the table.")
     question.candidates = ["Stir the soup in the pot.", "Lay plates on the table.", ""]  # "": none of them
-    question.situation = "The guests are about to eat at the table."
-    question.others_given = True
     question.others = [OtherAgent(agent_id="p1", role="cook", doing="stirring the soup on the stove")]
     is_open = SocialErrorOpen("error open?", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS)
     select = SelectActionLeaf("what next?", lambda: question)

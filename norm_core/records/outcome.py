@@ -16,6 +16,7 @@ class Outcome(StrEnum):
     INVALID = "invalid"  # the request or its input was unusable
     FAILED = "failed"  # out of memory, hash mismatch, dead engine
     CANCELLED = "cancelled"  # by whoever asked, before an answer
+    BUSY = "busy"  # too many requests waited already
 
     @property
     def predicate(self) -> str:

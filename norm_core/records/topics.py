@@ -8,6 +8,7 @@ UTTERANCES_TOPIC = "utterances"
 ROBOT_SPEECH_TOPIC = "robot_speech"
 FLAGS_TOPIC = "flags"
 FLAGS_JSON_TOPIC = "flags_json"
+OPEN_FLAGS_TOPIC = "open_flags"
 ATTENTION_TOPIC = "attention"
 # A shadow monitor publishes flags and attention below this name.
 SHADOW = "shadow/"

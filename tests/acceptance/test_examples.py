@@ -250,29 +250,46 @@ def test_goal_leaf_takes_an_abort_without_a_result_as_failure(leaves: Any, obser
 
 
 @pytest.mark.ros
-def test_condition_leaf_follows_flags_and_monitor(leaves: Any, domain_id: int, observer: Observer, talk: Path) -> None:
+def test_condition_leaf_follows_flags_and_monitor(
+    leaves: Any, domain_id: int, observer: Observer, tmp_path: Path
+) -> None:
     from norm_interfaces.msg import SocialFlag
     from py_trees.common import Status
+    from std_srvs.srv import Trigger
 
-    leaf = leaves.SocialErrorOpen("error", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS, PATIENCE_S)
-    leaf.setup(node=observer.node)
+    question = "Where can I buy a ticket"
+    talk = write_talk(tmp_path / "bag", [user(1, 3, f"{question}?"), robot(12, 14, "At the counter.")], 30)
 
-    def await_answer(status: Status, words: str = "") -> None:
+    def load(if_unknown: str) -> Any:
+        leaf = leaves.SocialErrorOpen("e", SocialFlag.ATTRIBUTE_CONVERSATIONAL_MECHANICS, PATIENCE_S, if_unknown)
+        leaf.setup(node=observer.node)
+        return leaf
+
+    def await_answer(leaf: Any, status: Status, words: str = "") -> None:
         def is_there() -> bool:
             leaf.tick_once()
             return leaf.status is status and (words in leaf.feedback_message if words else not leaf.feedback_message)
 
         observer.until(is_there, f"{status} {words}")
 
-    await_answer(Status.FAILURE, "no status of the monitor")
+    def await_unknown(words: str) -> None:
+        await_answer(cautious, Status.SUCCESS, words)
+        await_answer(calm, Status.FAILURE, words)
+
+    cautious, calm = load("open"), load("calm")
+    await_unknown("no status of the monitor")
     with suppress(NodeProcessError), NodeProcess(["monitor"], WORDS_ALONE, domain_id) as monitor:
         observer.meet("monitor")
-        await_answer(Status.FAILURE)
+        await_answer(cautious, Status.FAILURE)
         play(talk)
-        await_answer(Status.SUCCESS, "Where can I buy a ticket")
-        await_answer(Status.FAILURE)  # the flag is closed
+        await_answer(calm, Status.SUCCESS, question)
+        await_answer(load("calm"), Status.SUCCESS, question)  # of a tree that is loaded late
+        assert observer.call(Trigger, "/tactful/forget").success  # which closes the flag
+        await_answer(cautious, Status.FAILURE)
         os.kill(monitor.pid, signal.SIGKILL)
-        await_answer(Status.FAILURE, "no status of the monitor")
+        await_unknown("no status of the monitor")
+    with NodeProcess(["monitor"], {"monitor": {**WORDS_ALONE["monitor"], "shadow": True}}, domain_id):
+        await_unknown("no list of open flags")
 
 
 @pytest.mark.ros

@@ -54,6 +54,7 @@ TALK: list[Entry] = [
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
 THRESHOLDS = {"min_probability": ["error=0.3"]}
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6  # action_msgs/GoalStatus
+FLAG_STATES = list(FlagState)
 TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "presence"}
 
 
@@ -79,6 +80,12 @@ def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> Non
 
 def flags_in(messages: list[Any]) -> dict[str, SocialFlag]:
     return {flag.cue_id: flag for flag in (from_message(SocialFlag, message) for message in messages)}
+
+
+def open_in(messages: list[Any]) -> set[str]:
+    """The events that are open by the last state of each."""
+    states = {message.event_id: message.state for message in messages}
+    return {event for event, state in states.items() if FLAG_STATES[state] in {FlagState.OPENED, FlagState.UPDATED}}
 
 
 def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
@@ -156,9 +163,10 @@ def test_too_late_utterance_is_stated(domain_id: int, observer: Observer) -> Non
 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
+    from norm_interfaces.msg import OpenFlags
     from norm_interfaces.srv import Explain
     from norm_nodes.base.convert import from_ros, to_ros
-    from norm_nodes.base.endpoint import EVENTS
+    from norm_nodes.base.endpoint import EVENTS, LATCHED
     from std_msgs.msg import Bool, String
     from std_srvs.srv import Trigger
 
@@ -170,6 +178,9 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         play(observer, [*TALK, *user(24, 25, "My name is Anna.")])
         observer.until(lambda: set(flags_in(seen)) >= FLAGGED, "both flags")
         late = flags_in(seen)["no_response"]
+        opened = observer.collect(OpenFlags, "/tactful/open_flags", LATCHED)  # by one who comes late
+        observer.until(lambda: opened and {flag.event_id for flag in opened[-1].flags} == open_in(seen), "what is open")
+        assert late.event_id in open_in(seen)
         assert late.polarity is Polarity.ERROR
         assert late.evidence
         assert late.correction
@@ -202,6 +213,7 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         assert (answer.found, answer.explanation) == (True, "It fits best.")
         assert [from_ros(Decision, decision) for decision in answer.decision] == [chosen]
         assert observer.call(Trigger, "/tactful/forget").success
+        observer.until(lambda: not opened[-1].flags, "every flag to be closed")
         assert not observer.call(Explain, "/tactful/explain", event_id="q@1").found
         observer.until(
             lambda: observer.counted("facts_forgotten_on_request") == 2, "her loss and her name to be forgotten"
@@ -210,13 +222,14 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
 
 @pytest.mark.parametrize("shadow", [False, True])
 def test_check_utterance_reads_text_after_the_talk(domain_id: int, observer: Observer, shadow: bool) -> None:
+    from norm_interfaces.msg import Outcome as Ended
     from norm_interfaces.srv import CheckUtterance
 
     service = "/tactful/check_utterance"
     with monitor(domain_id, shadow=shadow, fusion={"sensitivity": "keen"}):
         play(observer, TALK[:2], until_s=6)
-        bad = observer.call(CheckUtterance, service, text="Great! Do you want to hear a joke about whales?")
-        good = observer.call(CheckUtterance, service, text="I am so sorry for your loss.")
+        bad = observer.call(CheckUtterance, service, text="Great! Do you want to hear a joke about whales?").check
+        good = observer.call(CheckUtterance, service, text="I am so sorry for your loss.").check
         assert bad.checked
         assert good.checked
         assert bad.error > good.error
@@ -225,16 +238,16 @@ def test_check_utterance_reads_text_after_the_talk(domain_id: int, observer: Obs
         assert "would say" in bad.reason
         assert len(bad.attributes) == len(bad.attribute_probabilities) > 0
         empty = observer.call(CheckUtterance, service, text=" ")
-        assert not empty.checked
-        assert "characters" in empty.reason
+        assert (empty.check.checked, empty.error_code) == (False, Ended.INVALID)
+        assert "characters" in empty.error_msg
         goals = CheckGoals(observer)
         status, result = goals.ended(goals.send("Great! Do you want to hear a joke about whales?"))
         fields = [name for name in bad.get_fields_and_field_types() if name not in {"error", "competence"}]
-        assert status == SUCCEEDED
-        assert [getattr(result, name) for name in fields] == [getattr(bad, name) for name in fields]
-        assert result.error == pytest.approx(bad.error, abs=0.01)
+        assert (status, result.error_code, result.error_msg) == (SUCCEEDED, 0, "")
+        assert [getattr(result.check, name) for name in fields] == [getattr(bad, name) for name in fields]
+        assert result.check.error == pytest.approx(bad.error, abs=0.01)
         status, result = goals.ended(goals.send(" "))
-        assert (status, "characters" in result.reason) == (ABORTED, True)
+        assert (status, result.error_code, result.error_msg) == (ABORTED, Ended.INVALID, empty.error_msg)
 
 
 class CheckGoals:
@@ -271,6 +284,7 @@ class CheckGoals:
 def test_utterance_checks_end_with_their_reason(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from norm_interfaces.msg import Outcome as Ended
     from norm_nodes.utterance_checks import MAX_WAITING
 
     released, reading = Event(), Event()
@@ -290,13 +304,13 @@ def test_utterance_checks_end_with_their_reason(
         return dropped
 
     monkeypatch.setattr(BoundedQueue, "put", put_early)
-    ended: dict[str, tuple[int, str]] = {}
+    ended: dict[str, tuple[int, int, str]] = {}
     with spinning_monitor(domain_id) as node:
         goals = CheckGoals(observer)
 
         def note(name: str, handle: Any) -> None:
             status, result = goals.ended(handle)
-            ended[name] = (status, result.reason.partition(": ")[2])
+            ended[name] = (status, result.error_code, result.error_msg.partition(": ")[2])
 
         first = goals.send("first", PATIENCE_S)
         assert reading.wait(PATIENCE_S)
@@ -313,10 +327,10 @@ def test_utterance_checks_end_with_their_reason(
         observer.until(lambda: "not read ahead: pop from empty" in " ".join(node.status().reasons), "the reason")
         observer.until(node.executor.create_task(node.wind_down).done, "the node to wind down")
     assert ended == {
-        "past": (ABORTED, "the utterance was not read by its deadline; give it more time"),
-        "cancelled": (CANCELED, "the goal was cancelled"),
-        "read": (ABORTED, "that is how it reads"),
-        "read after": (ABORTED, "that is how it reads"),
+        "past": (ABORTED, Ended.TIMED_OUT, "the utterance was not read by its deadline; give it more time"),
+        "cancelled": (CANCELED, Ended.CANCELLED, "the goal was cancelled"),
+        "read": (ABORTED, Ended.FAILED, "that is how it reads"),
+        "read after": (ABORTED, Ended.FAILED, "that is how it reads"),
     }
 
 

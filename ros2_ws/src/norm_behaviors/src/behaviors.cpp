@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,8 +17,8 @@
 #include "norm_interfaces/action/check_utterance.hpp"
 #include "norm_interfaces/action/select_action.hpp"
 #include "norm_interfaces/msg/monitor_status.hpp"
+#include "norm_interfaces/msg/open_flags.hpp"
 #include "norm_interfaces/msg/outcome.hpp"
-#include "norm_interfaces/msg/social_flag.hpp"
 #include "rclcpp/rclcpp.hpp"
 #include "rclcpp_action/rclcpp_action.hpp"
 
@@ -28,6 +29,7 @@ using BT::InputPort;
 using BT::NodeStatus;
 using BT::OutputPort;
 using norm_interfaces::msg::MonitorStatus;
+using norm_interfaces::msg::OpenFlags;
 using norm_interfaces::msg::SocialFlag;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
@@ -90,12 +92,14 @@ public:
   using Handle = typename Client::GoalHandle::SharedPtr;
   using Answer = typename Client::WrappedResult;
 
-  GoalLeaf(const std::string & name, const BT::NodeConfig & config, const std::string & action)
-  : StatefulActionNode(name, config), action_(action), of_(config),
-    client_(rclcpp_action::create_client<ActionT>(of_.node, action, of_.group)), thread_(of_) {}
+  GoalLeaf(const std::string & name, const BT::NodeConfig & config)
+  : StatefulActionNode(name, config), action_(input<std::string>(*this, "server_name")),
+    of_(config),
+    client_(rclcpp_action::create_client<ActionT>(of_.node, action_, of_.group)), thread_(of_) {}
 
-  static BT::PortsList and_common(BT::PortsList ports)
+  static BT::PortsList and_common(BT::PortsList ports, const std::string & action)
   {
+    ports.insert(InputPort<std::string>("server_name", action, "name of the action"));
     ports.insert(InputPort<double>("within_s", 5.0, "time for an answer"));
     ports.insert(OutputPort<std::string>("reason", "of the decision or of the failure"));
     return ports;
@@ -184,8 +188,7 @@ private:
 class SelectAction : public GoalLeaf<norm_interfaces::action::SelectAction>
 {
 public:
-  SelectAction(const std::string & name, const BT::NodeConfig & config)
-  : GoalLeaf(name, config, "tactful/select_action") {}
+  using GoalLeaf::GoalLeaf;
 
   static BT::PortsList providedPorts()
   {
@@ -193,7 +196,8 @@ public:
       {InputPort<Strings>("candidates", Strings(), "as in A.;B.; those of the skills if none"),
         InputPort<std::string>("situation", "", "what the robot knows of the scene"),
         InputPort<Strings>("facts", Strings(), "for the preconditions of skills"),
-        OutputPort<std::string>("chosen", "the text of the chosen action")});
+        OutputPort<std::string>("chosen", "the text of the chosen action")},
+      "tactful/select_action");
   }
 
 private:
@@ -224,14 +228,14 @@ private:
 class CheckUtterance : public GoalLeaf<norm_interfaces::action::CheckUtterance>
 {
 public:
-  CheckUtterance(const std::string & name, const BT::NodeConfig & config)
-  : GoalLeaf(name, config, "tactful/check_utterance") {}
+  using GoalLeaf::GoalLeaf;
 
   static BT::PortsList providedPorts()
   {
     return and_common(
       {InputPort<std::string>("text", "what the robot is about to say"),
-        OutputPort<std::string>("correction", "what to say instead")});
+        OutputPort<std::string>("correction", "what to say instead")},
+      "tactful/check_utterance");
   }
 
 private:
@@ -244,12 +248,13 @@ private:
 
   NodeStatus judge(const Answer & answer) override
   {
-    setOutput("correction", answer.result->correction);
-    if (answer.result->checked && !answer.result->advised_against) {
+    const auto & check = answer.result->check;
+    setOutput("correction", check.correction);
+    setOutput("reason", check.reason);
+    if (check.checked && !check.advised_against) {
       return NodeStatus::SUCCESS;
     }
-    return fail(
-      answer.result->checked ? "the words probably read as an error" : answer.result->reason);
+    return fail(check.checked ? check.reason : answer.result->error_msg);
   }
 };
 
@@ -257,20 +262,23 @@ private:
 ///
 /// An error is open until it is closed or withdrawn, or becomes a competence. Time is that of
 /// arrival, so clocks of other machines do not matter. While no monitor works, nothing is known,
-/// and the leaf fails.
+/// and `if_unknown` says how the leaf answers.
 class SocialErrorOpen : public BT::ConditionNode
 {
 public:
   SocialErrorOpen(const std::string & name, const BT::NodeConfig & config)
   : ConditionNode(name, config), of_(config),
-    flags_(subscribe("tactful/flags", &SocialErrorOpen::add_flag)),
-    statuses_(subscribe("tactful/status", &SocialErrorOpen::add_status)),
+    flags_(subscribe("topic", rclcpp::QoS(1).transient_local(), &SocialErrorOpen::set_open)),
+    statuses_(subscribe("status_topic", rclcpp::QoS(50), &SocialErrorOpen::add_status)),
     thread_(of_) {}
 
   static BT::PortsList providedPorts()
   {
     return {InputPort<std::string>("attribute", "", "such as emotions; any if empty"),
       InputPort<double>("within_s", 30.0, "age from which an error no longer counts"),
+      InputPort<std::string>("if_unknown", "open", "the answer of a dead monitor: open or calm"),
+      InputPort<std::string>("topic", "tactful/open_flags", "the monitor's list of open flags"),
+      InputPort<std::string>("status_topic", "tactful/status", "the status of the nodes"),
       OutputPort<std::string>("reason", "what was wrong, or why nothing is known")};
   }
 
@@ -285,15 +293,26 @@ public:
     if (!attribute.empty() && attributes.begin() + number == attributes.end()) {
       throw BT::RuntimeError(name(), ": no attribute is named ", attribute);
     }
+    const auto if_unknown = input<std::string>(*this, "if_unknown");
+    if (if_unknown != "open" && if_unknown != "calm") {
+      throw BT::RuntimeError(name(), ": if_unknown is open or calm, not ", if_unknown);
+    }
     const std::chrono::duration<double> within(input<double>(*this, "within_s"));
     const std::lock_guard<std::mutex> lock(mutex_);
     // It sends one a second.
-    const bool is_lost = monitor_.empty() || steady_clock::now() - heartbeat_ > seconds(5);
+    const bool is_lost = !heartbeat_ || steady_clock::now() - *heartbeat_ > seconds(5);
     std::string reason = is_lost ? "no status of the monitor arrives; start it" : problem_;
+    if (flags_->get_publisher_count() == 0) {
+      open_.reset();  // the list of a monitor that ended
+    }
+    if (reason.empty() && !open_) {
+      reason = "no list of open flags arrives; look at the monitor's parameter shadow";
+    }
+    static const Errors none;
     const bool is_known = reason.empty();
-    bool is_open = false;
-    for (auto error = open_.begin(); is_known && error != open_.end(); ++error) {
-      const auto & [arrival, flag] = error->second;
+    bool is_open = !is_known && if_unknown == "open";
+    for (const auto & [event, error] : is_known ? *open_ : none) {
+      const auto & [arrival, flag] = error;
       const bool is_meant = attribute.empty() ||
         std::find(flag.attributes.begin(), flag.attributes.end(), number) != flag.attributes.end();
       if (is_meant && steady_clock::now() - arrival <= within) {
@@ -308,23 +327,32 @@ public:
 private:
   template<typename MessageT>
   typename rclcpp::Subscription<MessageT>::SharedPtr subscribe(
-    const std::string & topic, void (SocialErrorOpen::* add)(const MessageT &))
+    const std::string & port, const rclcpp::QoS & qos,
+    void (SocialErrorOpen::* add)(const MessageT &))
   {
     rclcpp::SubscriptionOptions options;
     options.callback_group = of_.group;
     const auto callback = [this, add](const MessageT & message) {(this->*add)(message);};
-    return of_.node->create_subscription<MessageT>(topic, rclcpp::QoS(50), callback, options);
+    return of_.node->create_subscription<MessageT>(
+      input<std::string>(*this, port), qos, callback, options);
   }
 
-  void add_flag(const SocialFlag & flag)
+  void set_open(const OpenFlags & message)
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    open_.erase(flag.event_id);  // all states of an event share it
-    const bool is_open = flag.state == SocialFlag::STATE_OPENED ||
-      flag.state == SocialFlag::STATE_UPDATED;
-    if (is_open && flag.polarity == SocialFlag::POLARITY_ERROR) {
-      open_[flag.event_id] = {steady_clock::now(), flag};
+    Errors errors;
+    for (const auto & flag : message.flags) {
+      if (flag.polarity == SocialFlag::POLARITY_ERROR) {
+        errors[flag.event_id] = {steady_clock::now(), flag};
+      }
     }
+    for (const auto & [event, error] : open_.value_or(Errors())) {
+      const auto same = errors.find(event);
+      if (same != errors.end() && same->second.second.header == error.second.header) {
+        same->second.first = error.first;  // this state arrived in an earlier list
+      }
+    }
+    open_ = errors;
   }
 
   void add_status(const MonitorStatus & status)
@@ -333,10 +361,6 @@ private:
       return;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!monitor_.empty() && monitor_ != status.instance_id) {
-      open_.clear();  // nobody closes the flags of a monitor that ended
-    }
-    monitor_ = status.instance_id;
     heartbeat_ = steady_clock::now();
     problem_.clear();
     if (status.state != MonitorStatus::STATE_ACTIVE ||
@@ -346,12 +370,14 @@ private:
     }
   }
 
+  using Errors = std::map<std::string, std::pair<steady_clock::time_point, SocialFlag>>;
+
   std::mutex mutex_;
-  std::map<std::string, std::pair<steady_clock::time_point, SocialFlag>> open_;  // by event
-  std::string monitor_, problem_;
-  steady_clock::time_point heartbeat_;
+  std::optional<Errors> open_;  // by event
+  std::string problem_;
+  std::optional<steady_clock::time_point> heartbeat_;
   const Group of_;
-  const rclcpp::Subscription<SocialFlag>::SharedPtr flags_;
+  const rclcpp::Subscription<OpenFlags>::SharedPtr flags_;
   const rclcpp::Subscription<MonitorStatus>::SharedPtr statuses_;
   SpinningThread thread_;
 };

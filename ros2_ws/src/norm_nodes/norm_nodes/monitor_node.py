@@ -17,14 +17,15 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any, NamedTuple
 
+from norm_interfaces.msg import OpenFlags
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
-from std_msgs.msg import Bool, Empty, String
+from std_msgs.msg import Bool, Empty, Header, String
 from std_srvs.srv import Trigger
 
 from norm_core.engines.engine_pool import EngineLease, Urgency
 from norm_core.records.decision import Decision
-from norm_core.records.flag import Attribute, SocialFlag
+from norm_core.records.flag import Attribute, FlagState, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json, to_plain
 from norm_core.records.presence import Presence
@@ -36,6 +37,7 @@ from norm_core.records.topics import (
     FLAGS_JSON_TOPIC,
     FLAGS_TOPIC,
     FRAMES_TOPIC,
+    OPEN_FLAGS_TOPIC,
     PRESENCE_TOPIC,
     ROBOT_SPEECH_TOPIC,
     SENSES_ENDED_TOPIC,
@@ -59,7 +61,7 @@ from norm_monitor.session_log.session_config import StudyConfig
 from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.base.convert import from_ros, to_ros
-from norm_nodes.base.endpoint import EVENTS, SPEECH
+from norm_nodes.base.endpoint import EVENTS, LATCHED, SPEECH
 from norm_nodes.base.norm_node import NodeConfig, NormNode
 from norm_nodes.explanations import Explanations
 from norm_nodes.judge_worker import JudgeWorker
@@ -203,6 +205,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._flags = self.advertise(
             SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "flags as they open, change and close"
         )
+        open_now = "the flags that are open now, for those that come late"
+        self._open_flags = self.advertise(OpenFlags, f"{shadow}{OPEN_FLAGS_TOPIC}", LATCHED, open_now)
+        self._publish_open_flags()
         self._mirror = self.advertise(
             String, f"{shadow}{FLAGS_JSON_TOPIC}", EVENTS, "the flags, each as one line of JSON"
         )
@@ -401,6 +406,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._mirror.publish(String(data=to_json(flag)))
             self.health_log.count(f"flags_{flag.polarity}")
             self._update_attention(flag)
+        if flags:
+            self._publish_open_flags()
+
+    def _publish_open_flags(self) -> None:
+        states = {FlagState.OPENED, FlagState.UPDATED}
+        flags = [to_ros(flag) for flag in self._explanations.flags.all() if flag.state in states]
+        self._open_flags.publish(OpenFlags(header=Header(stamp=self.get_clock().now().to_msg()), flags=flags))
 
     def _update_attention(self, flag: SocialFlag) -> None:
         """Publish at once that attention is raised; its end can wait for the timer."""

@@ -193,7 +193,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
     def _queue_job(self, job: _Job) -> None:
         self._open_jobs.add(job)  # before the queue, because the thread skips jobs that are not open
         if not self._jobs.put(job):
-            self._end(job, self._selector.decline(job.due, TOO_MANY))
+            self._end(job, self._selector.decline(job.due, TOO_MANY, Outcome.BUSY))
         elif remaining_s := job.due.deadline.remaining_s():
             job.timer = self.create_timer(remaining_s, partial(self._end_late, job))
 

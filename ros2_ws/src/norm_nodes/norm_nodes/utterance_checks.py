@@ -9,12 +9,14 @@ from functools import partial
 from typing import Any
 
 from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
+from norm_interfaces.msg import Outcome
+from norm_interfaces.msg import UtteranceCheck as UtteranceCheckMessage
 from norm_interfaces.srv import CheckUtterance
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import ns_to_s
 from norm_core.streams.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
+from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck, UtteranceCheckError
 from norm_nodes.base.goal_server import read_deadline
 from norm_nodes.base.norm_node import NormNode
 
@@ -24,9 +26,16 @@ MAX_WAITING = 8
 WAIT_S = 0.2
 # How long a goal without a deadline may take.
 MAX_CHECK_S = 10.0
-LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
-INACTIVE = {"reason": "monitor: the node is not active; activate it"}
-CANCELLED = {"reason": "monitor: the goal was cancelled"}
+
+
+def _problem(outcome: int, text: str) -> dict[str, Any]:
+    return {"error_code": outcome, "error_msg": text}
+
+
+LATE = _problem(Outcome.TIMED_OUT, "monitor: the utterance was not read by its deadline; give it more time")
+INACTIVE = _problem(Outcome.FAILED, "monitor: the node is not active; activate it")
+CANCELLED = _problem(Outcome.CANCELLED, "monitor: the goal was cancelled")
+BUSY = _problem(Outcome.BUSY, f"monitor: {MAX_WAITING} utterances wait already; ask less often")
 ABOUT = "how the robot's next words would come across"
 
 
@@ -44,6 +53,12 @@ class _Request:
         """Publish as feedback how many are read before it."""
         if self.handle:
             self.handle.publish_feedback(CheckUtteranceAction.Feedback(waiting=waiting))
+
+    def end(self, fields: dict[str, Any]) -> None:
+        """Fill the answer and send it."""
+        for name, value in fields.items():
+            setattr(self.answer, name, value)
+        self.send()
 
 
 class UtteranceChecks:
@@ -89,24 +104,21 @@ class UtteranceChecks:
 
     def _begin(self, request: _Request) -> None:
         if not self._node.is_active:
-            request.answer.reason = INACTIVE["reason"]
+            request.end(INACTIVE)
+            return
+        self._open_requests.append(request)  # before the queue, because the thread skips requests that are not open
+        if self._queue.put(request):
+            request.publish_waiting(len(self._open_requests) - 1)
         else:
-            self._open_requests.append(request)  # before the queue, because the thread skips requests that are not open
-            if self._queue.put(request):
-                request.publish_waiting(len(self._open_requests) - 1)
-                return
             self._open_requests.remove(request)
-            request.answer.reason = f"monitor: {MAX_WAITING} utterances wait already; ask less often"
-        request.send()
+            request.end(BUSY)
 
     def _end(self, request: _Request, fields: dict[str, Any]) -> None:
         """Send an answer, unless the request ended before."""
         if request in self._open_requests:
             self._open_requests.remove(request)
             self._queue.withdraw(request)
-            for name, value in fields.items():
-                setattr(request.answer, name, value)
-            request.send()
+            request.end(fields)
             for waiting, other in enumerate(self._open_requests):
                 other.publish_waiting(waiting)
 
@@ -123,7 +135,7 @@ class UtteranceChecks:
         self._node.destroy_timer(request.timer)
         handle, result = request.handle, request.answer
         is_cancelled = handle.is_cancel_requested
-        state = handle.canceled if is_cancelled else handle.succeed if result.checked else handle.abort
+        state = handle.canceled if is_cancelled else handle.succeed if result.check.checked else handle.abort
         self._goals.end(handle, state, result)
 
     def _cancel(self, handle: Any) -> None:
@@ -152,14 +164,17 @@ class UtteranceChecks:
         try:
             reading = self._check.check(text, self.talk, self._node.clock.now_ns())
         except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer the next
-            return {"reason": f"{type(error).__name__}: {error}"}
+            is_invalid = isinstance(error, UtteranceCheckError)
+            return _problem(Outcome.INVALID if is_invalid else Outcome.FAILED, f"{type(error).__name__}: {error}")
         self._node.health_log.count("utterances_advised_against", int(reading.advised_against))
         self._node.health_log.count("utterances_checked")
         names = ("error", "competence", "advised_against_from", "reason", "correction", "read_by")
-        return {name: getattr(reading, name) for name in names} | {
-            "checked": True,
-            "shadow": self._shadow,
-            "advised_against": reading.advised_against and not self._shadow,
-            "attributes": [list(Attribute).index(name) for name in reading.attributes],
-            "attribute_probabilities": list(reading.attributes.values()),
-        }
+        check = UtteranceCheckMessage(
+            checked=True,
+            shadow=self._shadow,
+            advised_against=reading.advised_against and not self._shadow,
+            attributes=[list(Attribute).index(name) for name in reading.attributes],
+            attribute_probabilities=list(reading.attributes.values()),
+            **{name: getattr(reading, name) for name in names},
+        )
+        return {"check": check}
