@@ -42,7 +42,8 @@ class Nodes : public rclcpp::Node
 public:
   explicit Nodes(bool answers)
   : Node("nodes", "tactful"),
-    flags(create_publisher<OpenFlags>("open_flags", rclcpp::QoS(1).transient_local())),
+    unspun_(std::make_shared<rclcpp::Node>("lists", "tactful")),
+    flags(unspun_->create_publisher<OpenFlags>("open_flags", rclcpp::QoS(1).transient_local())),
     statuses(create_publisher<MonitorStatus>("status", 50)),
     selector_(serve<SelectAction>("select_action", answers)),
     monitor_(serve<CheckUtterance>("check_utterance", answers))
@@ -50,7 +51,12 @@ public:
   }
 
   std::atomic_int cancelled{0}, accepted{0};
-  const rclcpp::Publisher<OpenFlags>::SharedPtr flags;
+
+private:
+  const rclcpp::Node::SharedPtr unspun_;  // an executor would keep the publisher
+
+public:
+  rclcpp::Publisher<OpenFlags>::SharedPtr flags;
   const rclcpp::Publisher<MonitorStatus>::SharedPtr statuses;
 
 private:
@@ -304,6 +310,9 @@ TEST_F(Behaviors, the_condition_follows_flags_and_the_monitor)
   status.health = MonitorStatus::HEALTH_OK;
   nodes_->flags->publish(OpenFlags());
   reach(any, NodeStatus::FAILURE, "");
+  nodes_->flags.reset();
+  reach(any, NodeStatus::SUCCESS, missing);
+  reach(calm, NodeStatus::FAILURE, missing);
 }
 
 TEST_F(Behaviors, a_misspelt_port_is_an_error)
