@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from action_selector.selector import Recommendation, open_selector
+from norm_core.engines.direct_engine import DirectEngine
 from norm_core.engines.engine import Engine
+from norm_core.engines.engine_factory import open_engine
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import EngineKind
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_plain
@@ -18,7 +22,7 @@ from norm_core.streams.recent_records import RecentRecords
 from norm_monitor.replay.node_driver import ANSWERS, play_to_running_nodes
 from norm_monitor.replay.node_process import NodeProcess, claim_domain
 from sim_replays.items.item_bag import QUERIES, Record, read_records
-from sim_replays.runs.asked_model import LimitedModel, open_model
+from sim_replays.runs.random_model import RANDOM, RandomBackend
 from sim_replays.runs.robot_config import AnswererConfig, JudgeAnswererConfig
 from sim_replays.suites.suite_questions import SuiteAnswerer
 
@@ -74,8 +78,7 @@ class InProcessPlayer:
 
     def __init__(self, config: AnswererConfig, model: Engine | None) -> None:
         """Open the answerer around a model, if it has one."""
-        self._model = LimitedModel(model) if model else None
-        self._answer = open_answerer(config, WallClock(), self._model)
+        self._answer = open_answerer(config, WallClock(), model)
 
     def play(self, bag: Path) -> Iterator[RobotAnswer]:
         """Yield the answers to the queries."""
@@ -84,8 +87,6 @@ class InProcessPlayer:
             for reply in self._answer(entry):
                 answer, decision = (reply, None) if isinstance(reply, Answer) else (reply.answer, reply.decision)
                 if answer:
-                    if self._model:
-                        self._model.end_question()
                     yield RobotAnswer(answer=answer, took_s=time.perf_counter() - began_s, decision=decision)
 
     def close(self) -> None:
@@ -133,6 +134,16 @@ class DdsPlayer:
             elif output.topic == ANSWERS:
                 answer = from_plain(Answer, output.message)
                 yield RobotAnswer(answer=answer, took_s=output.wall_s - asked_s[answer.query_id])
+
+
+def open_model(name: str, clock: Clock, seed: int = 0) -> DirectEngine:
+    """Open a model by name, which may take long; the name `random` opens one that answers at random, by the seed."""
+    if name == RANDOM:
+        return DirectEngine(RandomBackend(seed), clock)
+    manifest = Catalogue().read_manifest(name)
+    if manifest.engine is EngineKind.OPENAI:
+        manifest = manifest.model_copy(update={"settings": {"answers": "auto", **manifest.settings}})
+    return open_engine(manifest, clock)
 
 
 def open_players(config: AnswererConfig, transport: str, hosts: int, seed: int) -> list[Player]:

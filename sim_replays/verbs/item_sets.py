@@ -10,7 +10,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.asked_model import open_model
+from sim_replays.runs.players import open_model
 from sim_replays.suites.item_check import ItemCheck, check_items, name_suite, read_items
 from sim_replays.suites.suite import Suite, find_suite
 from tactful_cli.console import complain, err, print_json, print_table, show, titled_table

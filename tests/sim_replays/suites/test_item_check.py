@@ -9,7 +9,7 @@ import pytest
 
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.runtime.time import WallClock
-from sim_replays.runs.asked_model import open_model
+from sim_replays.runs.players import open_model
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.item_check import check_items, read_items
 from tests.command_line import tactful
