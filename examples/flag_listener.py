@@ -46,7 +46,8 @@ class FlagListener(Node):
         if flag.state != SocialFlag.STATE_UPDATED or self._printed.get(flag.event_id) != text:
             print(f"{STATES[flag.state]} {text}", flush=True)
         self._printed[flag.event_id] = text
-        if is_error and flag.event_id not in self._corrected:
+        is_current = flag.state in {SocialFlag.STATE_OPENED, SocialFlag.STATE_UPDATED}
+        if is_error and is_current and flag.event_id not in self._corrected:
             self._corrected.add(flag.event_id)
             self._hints.publish(String(data=flag.correction))
 
