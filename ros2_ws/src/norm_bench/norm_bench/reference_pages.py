@@ -25,7 +25,7 @@ Each node is a lifecycle node in the namespace `/tactful`, with the standard lif
 [these parameters](parameters.md).
 
 QoS is the reliability, the durability and the depth; change it with `qos_overrides`. The status also has a deadline of
-two seconds and a liveliness lease of three.
+two seconds and a liveliness lease of three. A linked type shows its fields and constants, with comments.
 
 With `bond: true`, `camera`, `ears`, `monitor`, `people` and `selector` also publish and subscribe to `/tactful/bond`
 (`bond/msg/Status`; reliable, volatile, 50).
@@ -118,7 +118,11 @@ def generate_parameters() -> Lines:
 
 def _format_endpoint(endpoint: Endpoint) -> str:
     about = f"{endpoint.qos} | {endpoint.description}"
-    return f"| {endpoint.direction} | `{endpoint.name}` | `{endpoint.type_name}` | {about} |"
+    package, kind, name = endpoint.type_name.split("/")
+    type_ = f"`{endpoint.type_name}`"
+    if package in {"norm_interfaces", "norm_bench_interfaces"}:
+        type_ = f"[{type_}](../../ros2_ws/src/{package}/{kind}/{name}.{kind})"
+    return f"| {endpoint.direction} | `{endpoint.name}` | {type_} | {about} |"
 
 
 def _format_parameter(spec: ParameterSpec) -> str:
