@@ -136,14 +136,14 @@ class SocialErrorOpen(Behaviour):
     def setup(self, **kwargs: Any) -> None:
         """Subscribe to the list of open flags and to status."""
         self._node: Node = kwargs["node"]
-        self._node.create_subscription(OpenFlags, "tactful/open_flags", self._take_flags, LATCHED)
+        self._flags = self._node.create_subscription(OpenFlags, "tactful/open_flags", self._take_flags, LATCHED)
         self._node.create_subscription(MonitorStatus, "tactful/status", self._take_status, 50)
 
     def update(self) -> Status:
         """Answer by what has arrived, at once."""
         now_s = time.monotonic()
         is_lost = now_s - self._heartbeat_s > LOST_AFTER_S
-        if not self._node.count_publishers("tactful/open_flags"):
+        if not self._flags.get_publisher_count():
             self._open, self._missing = {}, NO_LIST  # of a monitor that ended
         problem = "no status of the monitor arrives; start it" if is_lost else self._problem or self._missing
         errors = [rationale for arrival_s, rationale in self._open.values() if now_s - arrival_s <= self._within_s]
@@ -163,7 +163,7 @@ class SocialErrorOpen(Behaviour):
         if not status.node.endswith("/monitor"):
             return
         self._heartbeat_s, self._problem = time.monotonic(), ""
-        if status.state != MonitorStatus.STATE_ACTIVE or status.health == MonitorStatus.HEALTH_FAILED:
+        if status.state != MonitorStatus.STATE_ACTIVE or status.health >= MonitorStatus.HEALTH_STALE:
             self._problem = "; ".join(status.reasons) or "the monitor is not active"
 
 
