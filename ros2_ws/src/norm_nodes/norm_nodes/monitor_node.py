@@ -213,7 +213,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         )
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
         self._attention_topic = self.advertise(
-            Bool, f"{shadow}{ATTENTION_TOPIC}", EVENTS, "whether a major error is going on, twice a second"
+            Bool,
+            f"{shadow}{ATTENTION_TOPIC}",
+            EVENTS,
+            "whether a major or severe error goes on or just ended, twice a second",
         )
         self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "digests of closed windows")
 
