@@ -163,7 +163,7 @@ class SocialErrorOpen(Behaviour):
         if not status.node.endswith("/monitor"):
             return
         self._heartbeat_s, self._problem = time.monotonic(), ""
-        if status.state != MonitorStatus.STATE_ACTIVE or status.health >= MonitorStatus.HEALTH_STALE:
+        if status.state != MonitorStatus.STATE_ACTIVE or status.health == MonitorStatus.HEALTH_FAILED:
             self._problem = "; ".join(status.reasons) or "the monitor is not active"
 
 

@@ -364,7 +364,7 @@ private:
     heartbeat_ = steady_clock::now();
     problem_.clear();
     if (status.state != MonitorStatus::STATE_ACTIVE ||
-      status.health >= MonitorStatus::HEALTH_STALE)
+      status.health == MonitorStatus::HEALTH_FAILED)
     {
       problem_ = status.reasons.empty() ? "the monitor is not active" : status.reasons.front();
     }

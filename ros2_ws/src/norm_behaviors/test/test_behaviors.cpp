@@ -307,9 +307,6 @@ TEST_F(Behaviors, the_condition_follows_flags_and_the_monitor)
   status.reasons = {"no model"};
   reach(any, NodeStatus::SUCCESS, "no model");
   reach(calm, NodeStatus::FAILURE, "no model");
-  status.health = MonitorStatus::HEALTH_STALE;
-  status.reasons = {"ears is silent"};
-  reach(any, NodeStatus::SUCCESS, "ears is silent");
   status.health = MonitorStatus::HEALTH_OK;
   nodes_->flags->publish(OpenFlags());
   reach(any, NodeStatus::FAILURE, "");
