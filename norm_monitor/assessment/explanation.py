@@ -263,17 +263,17 @@ def _is_fitting(reason: Reason, attributes: Sequence[Attribute], sure: Sequence[
 
 def find_plain_correction(measured: MeasuredUnit) -> str:
     """Return what to do instead of a robot's turn where the words around it say so plainly, else an empty string."""
-    said, asked, reaction = measured.turn.text, measured.asked, measured.reaction
-    then = reaction.text if reaction else ""
+    robot_words, asked, reaction = measured.turn.text, measured.asked, measured.reaction
+    next_words = reaction.text if reaction else ""
     advice = {
         f"Stop at once: the person said {quote(asked) if asked else ''}.": asked and asks_to_stop(asked.text),
-        "Do not deny it: check what happened, and admit it where you were wrong.": denies(said),
-        "Do not blame the person: say what can be done now.": blames(said),
-        "Help, or say why you cannot and who can.": refuses_help(said),
-        "Stand by what you said, or say at once that you were wrong.": says_robot_differs(then),
+        "Do not deny it: check what happened, and admit it where you were wrong.": denies(robot_words),
+        "Do not blame the person: say what can be done now.": blames(robot_words),
+        "Help, or say why you cannot and who can.": refuses_help(robot_words),
+        "Stand by what you said, or say at once that you were wrong.": says_robot_differs(next_words),
         "Remember what you are told, and go on from it: the person then had to say "
-        f"{quote(reaction) if reaction else ''}.": says_it_was_told(then),
-        "Check a fact before you state it, and say so where you are not sure.": disputes_fact(then),
+        f"{quote(reaction) if reaction else ''}.": says_it_was_told(next_words),
+        "Check a fact before you state it, and say so where you are not sure.": disputes_fact(next_words),
     }
     return next((text for text, holds in advice.items() if holds), "")
 

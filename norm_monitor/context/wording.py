@@ -247,8 +247,8 @@ def blames(text: str) -> bool:
 
 def says_it_was_told(text: str) -> bool:
     """Whether a person says that they had told this, not that they asked to stop or whether they were heard."""
-    told = [part for part in sentences(text) if not (is_question(part) or asks_to_stop(part))]
-    return any(_has_match(_TOLD_BEFORE, _TOLD_BEFORE_ZH, part) for part in told)
+    statements = [part for part in sentences(text) if not (is_question(part) or asks_to_stop(part))]
+    return any(_has_match(_TOLD_BEFORE, _TOLD_BEFORE_ZH, statement) for statement in statements)
 
 
 def says_robot_differs(text: str) -> bool:

@@ -56,7 +56,7 @@ class NormNode(EndpointNode, Generic[C]):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.state = NodeState.UNCONFIGURED
-        service = next(one for one in self.services if one.srv_type is ChangeState)
+        service = next(served for served in self.services if served.srv_type is ChangeState)
         begin = self.guard("change_state", self._begin_transition, lambda *_: None)
         self._change_state, self._send_state = answer_later(service, begin)
         self.engines = LeasedEngines(EnginePool(self.clock), self.health_log)
