@@ -181,7 +181,7 @@ def _report_leaving(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: 
         ],
         rationale=f"The person had left, and the robot said {quote(robot)} to nobody."
         if robot.start_ns > gone_ns
-        else f"The person left, and the robot talked on, up to {quote_end(robot)}.",
+        else f"The person left, and the robot kept talking until {quote_end(robot)}",
     )
 
 
