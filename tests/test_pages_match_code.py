@@ -64,6 +64,14 @@ def test_defaults_on_pages_are_those_of_the_code() -> None:
     ] == []
 
 
+def test_the_page_about_own_cues_shows_the_example() -> None:
+    page = (ROOT / "docs/how-to/own_cue.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples/custom_cue/speaks_too_fast.py").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    assert [block for block in blocks if block not in example] == []
+    assert len(blocks) == 2
+
+
 def test_the_security_page_names_each_address_that_a_server_can_bind() -> None:
     table = (
         (ROOT / "docs/how-to/harden.md").read_text(encoding="utf-8").partition("## Servers")[2].partition("\n## ")[0]

@@ -19,7 +19,7 @@ def find_fast_turns(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -
         if rate >= cue.value("rate"):
             yield table.finding(
                 "speaks_too_fast",  # the name of the entry point
-                Unit.of_turn(turn),  # what a coder would mark
+                Unit.of_turn(turn),  # what a coder would label
                 evidence=[evidence_of(turn, "speech rate", rate, cue.value("rate"), "words/s")],
                 rationale=f"The robot spoke {turn.word_count} words at {rate:.1f} words a second.",
             )

@@ -153,14 +153,18 @@ def load(name: str, namespace: str = "") -> Profile:
     namespace = checked_namespace(namespace, "up")
     sections = load_yaml(path)
     if not isinstance(sections, dict) or not sections:
-        raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/your_robot.md")
+        raise ProfileError(
+            f"{path}: has no section; begin with one such as /tactful/monitor, see docs/reference/profile.md"
+        )
     contents = {
         "" if section == ROBOT_WIDE else _node_of(section, path): _parameters_of(section, content, path)
         for section, content in sections.items()
     }
     robot_wide = contents.pop("", {})
     if not contents:
-        raise ProfileError(f"{path}: names no node; add a section such as /tactful/monitor, see docs/your_robot.md")
+        raise ProfileError(
+            f"{path}: names no node; add a section such as /tactful/monitor, see docs/reference/profile.md"
+        )
     for node, topics in DEFAULT_TOPICS.items() if namespace else ():
         if node in contents:
             contents[node] = {name: topics[name] for name in topics.keys() - robot_wide.keys()} | contents[node]

@@ -15,6 +15,7 @@ from norm_nodes.people_node import ENGAGEMENT_TYPE, GAZE_TYPE, TF, TF_STATIC, TF
 from norm_nodes.tools.node_access import configure_nodes
 from norm_nodes.tracked_ids import BOOL_TYPE, EITHER_DURABILITY, IDS_TYPE, ROI_TYPE, SPEECH_TYPE, STRING_TYPE
 
+from norm_core.records.topics import ATTENTION_TOPIC, FLAGS_JSON_TOPIC, FLAGS_TOPIC, OPEN_FLAGS_TOPIC, SHADOW
 from norm_core.runtime.config import Config
 
 ROS_API = """# ROS API
@@ -68,6 +69,16 @@ CONDITIONAL_ROWS = {
         f"| publisher | `/humans/voices/tracked` | `{IDS_TYPE}` | {_LASTING} | one voice, if `publish_hri` is true |",
         f"| publisher | `/humans/voices/anonymous_speaker/speech`, `is_speaking` | `{SPEECH_TYPE}`; `{BOOL_TYPE}` "
         f"| {_SENT} | its words, and whether it speaks |",
+    ),
+    "monitor": tuple(
+        f"| publisher | `/tactful/{SHADOW}{name}` | `{kind}` | {qos} "
+        f"| with `shadow: true`, instead of `/tactful/{name}` |"
+        for name, kind, qos in (
+            (FLAGS_TOPIC, "norm_interfaces/msg/SocialFlag", _SENT),
+            (OPEN_FLAGS_TOPIC, "norm_interfaces/msg/OpenFlags", _LASTING),
+            (FLAGS_JSON_TOPIC, "std_msgs/msg/String", _SENT),
+            (ATTENTION_TOPIC, "std_msgs/msg/Bool", _SENT),
+        )
     ),
     "people": (
         f"| subscriber | `/humans/persons/tracked`, `/humans/faces/tracked` | `{IDS_TYPE}` | {_EITHER} "

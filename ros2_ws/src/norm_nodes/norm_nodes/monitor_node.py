@@ -205,7 +205,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._flags = self.advertise(
             SocialFlag, f"{shadow}{FLAGS_TOPIC}", EVENTS, "flags as they open, change and close"
         )
-        open_now = "the flags that are open now, for those that come late"
+        open_now = "the flags that are open now, for late subscribers"
         self._open_flags = self.advertise(OpenFlags, f"{shadow}{OPEN_FLAGS_TOPIC}", LATCHED, open_now)
         self._publish_open_flags()
         self._mirror = self.advertise(
@@ -216,7 +216,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             Bool,
             f"{shadow}{ATTENTION_TOPIC}",
             EVENTS,
-            "whether a major or severe error goes on or just ended, twice a second",
+            "whether a major or severe error goes on, or was flagged or ended in the last 3 s; twice a second",
         )
         self._closed = self.advertise(ClosedWindow, WINDOWS_TOPIC, EVENTS, "digests of closed windows")
 
