@@ -17,6 +17,7 @@ Item = dict[str, Any]
 # Presence after a longer gap starts a new stretch.
 _MAX_GAP_NS = 5 * NS_PER_S
 MAX_VOICES = 1_000
+_WHO = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "someone"}
 
 
 def ms_since(start_ns: int, stamp_ns: int) -> float:
@@ -41,11 +42,10 @@ class VoiceNumbers:
 
 def make_speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
     """Return an utterance for the speech lanes and the transcript."""
-    is_named = utterance.speaker in (Speaker.ROBOT, Speaker.USER)
     return {
         "id": utterance.utterance_id,
         "voice": voices.number(utterance),
-        "who": utterance.speaker.value if is_named else "someone",
+        "who": _WHO[utterance.speaker],
         "start": ms_since(start_ns, utterance.start_ns),
         "end": ms_since(start_ns, utterance.end_ns),
         "text": utterance.text,

@@ -160,7 +160,7 @@ def _importance(evidence: Evidence) -> tuple[bool, float]:
     return evidence.threshold is None, -abs(evidence.weight or 0.0)
 
 
-_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "somebody"}
+_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "someone"}
 
 
 class SpeechView:

@@ -12,7 +12,7 @@ function layout() {
   lanes = [];
   const lane = (key, name, tall, counted = false) => { lanes.push({ key, name, top, tall: tall * rem, counted }); top += tall * rem; };
   lane("robot", "Robot speech", 1.55);
-  lane("user", "User speech", 1.55);
+  lane("user", "People's speech", 1.55);
   lane("presence", "People present", 1.7);
   for (const each of data.attributes) lane(each, title(each), 2.15, true);
   lane("decision", "Decisions", 1.6);

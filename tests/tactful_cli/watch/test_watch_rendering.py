@@ -73,7 +73,7 @@ def terminal_console(width: int, written: io.StringIO) -> Console:
 
 def test_a_recorded_session_reads_as_a_log(view: GraphView) -> None:
     log = log_of(view, *SESSION)
-    assert "somebody  Hello, can you tell me where the old bridge is?" in log
+    assert "someone   Hello, can you tell me where the old bridge is?" in log
     assert "robot     Newspapers are one euro fifty." in log
     assert "#1 ERROR opened: major, conversational mechanics, probability 0.73, 9.5 s after its onset" in log
     assert "measured  silence before the answer" in log
