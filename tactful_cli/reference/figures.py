@@ -56,7 +56,8 @@ def take_over(run_name: str, output: Path) -> None:
             figure["value"] = _round(look_up(document, figure["key"]))
         if "key" in figure and "low" in figure:
             interval = look_up(document, figure.get("interval_key", f"{figure['key']}_interval"))
-            figure["low"], figure["high"] = map(_round, interval)
+            ends = (interval["low"], interval["high"]) if isinstance(interval, dict) else interval
+            figure["low"], figure["high"] = map(_round, ends)
         if "control_key" in figure:
             figure["control"] = _round(look_up(document, figure["control_key"]))
     run["date"] = datetime.now(UTC).date()

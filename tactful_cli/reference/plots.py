@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 WIDTH = 820
-_LEFT, _ROW, _COLORS = 330, 40, ("#2563a8", "#7d8590", "#3a7d4a", "#b4483a", "#8250a0")
+_LEFT, _ROW, _COLORS = 330, 40, ("#c27803", "#2563a8", "#7d8590", "#3a7d4a", "#b4483a", "#8250a0")
 _STYLE = (
     'text { font-family: "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; font-size: 14px; fill: #1b1f24; }'
     " .title { font-weight: bold; } .end { text-anchor: end; } .axis { stroke: #d0d7de; } .bar { fill: #9dbde5; }"
@@ -16,9 +16,10 @@ _SENSITIVITIES = ("_quiet", "", "_keen")  # the one that is set by default has n
 
 
 def plot(content: dict[str, Any], runs: dict[str, Any]) -> str:
-    """Draw bars with intervals and controls, or a line for each run through its sensitivities."""
+    """Draw bars with controls and rivals, and intervals if each has one, or a line for each run."""
     body = list(_lines(content, runs) if "lines" in content else _bars(content, runs))
-    height = 400 if "lines" in content else 60 + _ROW * (len(content["bars"]) + bool(content.get("control")))
+    rows = len(content.get("bars", ())) + ("control" in content) + ("rival" in content)
+    height = 400 if "lines" in content else 60 + _ROW * rows
     title = escape(content["title"])
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title">'
     frame = f'<rect x="1" y="1" width="{WIDTH - 2}" height="{height - 2}" rx="10" fill="#ffffff" stroke="#d0d7de"/>'
@@ -29,24 +30,42 @@ def plot(content: dict[str, Any], runs: dict[str, Any]) -> str:
 
 
 def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
-    places = [place.split(".") for place in content["bars"].values()]
-    figures = [runs[run]["figures"][name] for run, name in places]
-    scale = (WIDTH - _LEFT - 70) / max(figure.get(end, 0) for figure in figures for end in ("value", "high", "control"))
+    def find(place: str) -> dict[str, float]:
+        run, _, name = place.partition(".")
+        return dict(runs[run]["figures"][name])
+
+    figures = [find(place) for place in content["bars"].values()]
+    rivals = {label: find(place)["value"] for label, place in content.get("rivals", {}).items()}
+    ends = [figure.get(end, 0) for figure in figures for end in ("value", "high", "control")]
+    scale = (WIDTH - _LEFT - 70) / max(*ends, *rivals.values())
+    has_intervals = all("low" in figure for figure in figures)
     for index, (label, figure) in enumerate(zip(content["bars"], figures, strict=True)):
         top, value = 50 + _ROW * index, figure["value"]
         yield f'<text class="end" x="{_LEFT - 12}" y="{top + 17}">{escape(label)}</text>'
         yield f'<rect class="bar" x="{_LEFT}" y="{top}" width="{value * scale:.1f}" height="24"/>'
-        if "low" in figure:
-            ends = [_LEFT + figure[end] * scale for end in ("low", "high")]
-            yield f'<path class="span" d="M{ends[0]:.1f},{top + 12} H{ends[1]:.1f}"/>'
+        right = _LEFT + value * scale
+        if has_intervals:
+            low, right = (_LEFT + figure[end] * scale for end in ("low", "high"))
+            yield f'<path class="span" d="M{low:.1f},{top + 12} H{right:.1f}"/>'
         if "control" in figure:
             yield f'<path class="control" d="M{_LEFT + figure["control"] * scale:.1f},{top - 4} v32"/>'
-        right = _LEFT + figure.get("high", value) * scale
+        if label in rivals:
+            rival = _LEFT + rivals[label] * scale
+            right = rival + 8 if right - 8 < rival < right + 36 else right  # beside the number
+            yield _diamond(rival, top + 12)
         yield f'<text x="{right + 8:.1f}" y="{top + 17}">{value:{".0f" if value >= 10 else "g"}}</text>'
-    if content.get("control"):
-        top = 50 + _ROW * len(figures)
+    top = 50 + _ROW * len(figures)
+    if "control" in content:
         yield f'<path class="control" d="M{_LEFT},{top} v24"/>'
-        yield f'<text x="{_LEFT + 10}" y="{top + 17}">{escape(content["control"])}</text>'
+        yield f'<text x="{_LEFT + 14}" y="{top + 17}">{escape(content["control"])}</text>'
+        top += _ROW
+    if "rival" in content:
+        yield _diamond(_LEFT, top + 12)
+        yield f'<text x="{_LEFT + 14}" y="{top + 17}">{escape(content["rival"])}</text>'
+
+
+def _diamond(x: float, y: float) -> str:
+    return f'<path fill="#1b1f24" d="M{x - 8:.1f},{y} l8,-8 l8,8 l-8,8 z"/>'
 
 
 def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:

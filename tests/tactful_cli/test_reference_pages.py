@@ -1,8 +1,10 @@
 """Every generated page says what the code says now, and figures are those that pages share."""
 
+import hashlib
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tactful_cli.reference.__main__ import PAGES, ROS_PAGES, figure_files
 from tactful_cli.reference.figures import fill, take_over
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+CLAIMS_TO_SHIP = re.compile(r"\bships?\b|\bshipped reader\b|\bby default\b|\bdefault (?:reader|configuration)\b")
 
 
 @pytest.mark.parametrize(
@@ -66,14 +69,43 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def test_no_page_says_that_a_reader_ships_which_does_not() -> None:
+    """A figure of a reader of before stands in no paragraph, item or row that says "ships" or "by default"."""
+    shared = figures.load()
+    shipped = shared["shipped_reader"]
+    adapter = (DOCS.parent / "norm_core/models/reader_small.safetensors").read_bytes()
+    assert hashlib.sha256(adapter).hexdigest() == shipped["sha256"], "figures.yaml names a reader of before"
+    others = {name for name, run in shared["runs"].items() if run.get("reader", shipped["name"]) != shipped["name"]}
+    assert "reader" in others
+    assert [
+        (page.name, statement)
+        for page, text in figure_files()
+        for statement in statements(text)
+        if CLAIMS_TO_SHIP.search(statement) and others & set(re.findall(r"<!--(\w+)\.", statement))
+    ] == []
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield paragraphs, list items, and rows with the head of their table and the paragraph before it."""
+    for part in re.split(r"\n\n(?!\|)|\n(?=- )", text):
+        before, _, table = part.partition("|")
+        head, *rows = table.splitlines() or [""]
+        yield from ("\n".join((before, head, row)) for row in rows or [""])
+
+
 def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = {"value": 1, "low": 0, "high": 2, "control": 1, "key": "errors/f1", "control_key": "chance/error"}
-    run = {"date": None, "within": "rows/part.language=en/level=keen", "figures": {"f1": figure, "hand": {"value": 3}}}
+    in_ends = {"value": 1, "low": 0, "high": 2, "key": "chance/error", "interval_key": "chance"}
+    run = {
+        "date": None,
+        "within": "rows/part.language=en/level=keen",
+        "figures": {"f1": figure, "by_chance": in_ends, "hand": {"value": 3}},
+    }
     monkeypatch.setattr(figures, "FILE", tmp_path / "figures.yaml")
     figures.FILE.write_text(yaml.safe_dump({"runs": {"scripts": run}}), encoding="utf-8")
     rows = [
         {"part": {"language": language}, "level": level, "errors": {"f1": f1, "f1_interval": [f1 - 4, f1 + 4]},
-         "chance": {"error": 12}}
+         "chance": {"error": 12, "low": 11, "high": 13}}
         for language, level, f1 in (("zh", "keen", 62), ("en", "quiet", 29), ("en", "keen", 66))
     ]  # fmt: skip
     output = tmp_path / "run.json"
@@ -81,6 +113,7 @@ def test_a_new_run_replaces_its_figures(tmp_path: Path, monkeypatch: pytest.Monk
     take_over("scripts", output)
     values = figures.load()["runs"]["scripts"]["figures"]
     assert values["f1"] == {**figure, "value": 66, "low": 62, "high": 70, "control": 12}
+    assert values["by_chance"] == {**in_ends, "value": 12, "low": 11, "high": 13}
     assert values["hand"] == {"value": 3}
     assert re.search(r"f1: \{.*value: 66.0", figures.FILE.read_text(encoding="utf-8")), "a figure has one line"
 
