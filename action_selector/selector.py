@@ -196,7 +196,7 @@ class SelectorFiles(SelectorConfig):
     model: str = Field(default="", description="model to ask; empty for none")
     reader: str = Field(
         default=AUTO,
-        description="talk reader for candidates if there is no model, by size or folder; auto for the smallest that is "
+        description="talk reader for candidates if there is no model, by size or folder; auto for the largest that is "
         "set up, or none",
     )
     skills: str = Field(

@@ -32,7 +32,7 @@ from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import read_checkout_commit
-from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_BY_READER
+from norm_monitor.assessment.unit_model import SHIPPED, SHIPPED_WITH_READER
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.encounters.library import SPLITS
 from sim_replays.monitor_bench.script_driver import BenchSource
@@ -141,7 +141,7 @@ def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
     if opened:
         fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)
-    written = SHIPPED_BY_READER[opened[0].manifest.size] if opened else SHIPPED
+    written = SHIPPED_WITH_READER if opened else SHIPPED
     write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
     if not readers:
         write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)

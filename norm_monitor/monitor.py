@@ -64,7 +64,7 @@ class MonitorConfig(Config):
     )
     reader: str = Field(
         default=AUTO,
-        description="talk reader, by size or folder; auto for the smallest that is set up, or none",
+        description="talk reader, by size or folder; auto for the largest that is set up, or none",
     )
     fusion: FusionConfig = FusionConfig()
     memory: MemoryConfig = MemoryConfig()

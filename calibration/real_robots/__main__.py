@@ -24,7 +24,7 @@ from norm_core.runtime.artefact import write_artefact
 from norm_monitor.assessment.threshold_table import ThresholdTable
 from norm_monitor.assessment.unit_model import (
     SHIPPED,
-    SHIPPED_BY_READER,
+    SHIPPED_WITH_READER,
     Sensitivity,
     UnitModel,
     is_slow,
@@ -71,7 +71,7 @@ def fit(
         json_file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     if write:
         slow_kinds = fit_slow_kinds(invented, [unit for stretch in stretches for unit in stretch.units])
-        for path in {SHIPPED, *SHIPPED_BY_READER.values()}:
+        for path in (SHIPPED, SHIPPED_WITH_READER):
             write_artefact(with_slow_kinds(UnitModel.load(path), slow_kinds), path)
 
 

@@ -205,7 +205,7 @@ class TalkReader:
 
 
 def open_reader(name: str) -> TalkReader | None:
-    """Open the reader of a size or in a folder, or with AUTO the smallest that is set up; None if there is none.
+    """Open the reader of a size or in a folder, or with AUTO the largest that is set up; None if there is none.
 
     The environment variable TACTFUL_READER replaces the name AUTO.
 

@@ -16,7 +16,7 @@ WEIGHTS = "reader.weights"
 EMBEDDINGS = "embeddings.npy"
 TOKENIZER = "tokenizer.json"
 MANIFEST = "reader.json"
-# The name of the smallest reader that is set up.
+# The name of the largest reader that is set up.
 AUTO = "auto"
 # The name that means no reader.
 NO_READER = "none"
@@ -67,9 +67,9 @@ def resolve_reader_name(name: str = AUTO) -> str:
 
 
 def find_named_folder(name: str) -> Path | None:
-    """Return the folder of a size, a path, or with AUTO of the smallest reader that is set up; None for no reader."""
+    """Return the folder of a size, a path, or with AUTO of the largest reader that is set up; None for no reader."""
     if name == AUTO:
-        folders = map(find_reader_folder, ReaderSize)
+        folders = map(find_reader_folder, reversed(ReaderSize))
         return next((folder for folder in folders if read_manifest(folder)), None)
     if name in set(ReaderSize):
         return find_reader_folder(ReaderSize(name))

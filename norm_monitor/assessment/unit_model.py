@@ -22,12 +22,8 @@ from norm_monitor.assessment.unit_facts import FACTS_VERSION, Facts
 from norm_monitor.context.wording import MAX_SIGN_WORDS
 
 SHIPPED = shipped_file("norm_monitor.assessment", "unit_weights.json")
-# A large reader is weighed as a middle one: no adapter of its size is shipped.
-SHIPPED_BY_READER = {
-    ReaderSize.SMALL: shipped_file("norm_monitor.assessment", "unit_weights_reader_small.json"),
-    ReaderSize.MIDDLE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
-    ReaderSize.LARGE: shipped_file("norm_monitor.assessment", "unit_weights_reader.json"),
-}
+# For every size of reader: the outputs of each are brought to the same scale.
+SHIPPED_WITH_READER = shipped_file("norm_monitor.assessment", "unit_weights_reader.json")
 # Usual time to an answer from which the silences of a robot, and its turns, are weighed as those of a slow robot. The
 # words of a robot that takes a few seconds, as one with a language model does, are read as ever.
 SLOW_PACE_S = 2.0
@@ -246,8 +242,8 @@ def reads_amiss(facts: Facts) -> bool:
 
 @lru_cache(maxsize=4)
 def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
-    """Return the model that Tactful ships, for facts with those of a talk reader of a size, or without."""
-    return UnitModel.load(SHIPPED_BY_READER[reader] if reader else SHIPPED)
+    """Return the model that Tactful ships, for facts with those of a talk reader, of any size, or without."""
+    return UnitModel.load(SHIPPED_WITH_READER if reader else SHIPPED)
 
 
 def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:

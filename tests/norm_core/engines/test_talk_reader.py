@@ -274,7 +274,7 @@ def test_a_damaged_or_absent_reader_names_the_remedy(copies: Path) -> None:
         TalkReader.open(copies / "reader")
 
 
-def test_the_smallest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_largest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
     monkeypatch.delenv("TACTFUL_READER", raising=False)
     for size in ("middle", "small"):
@@ -282,7 +282,7 @@ def test_the_smallest_reader_is_taken_unless_one_is_named(monkeypatch: pytest.Mo
         sizes = {"max_tokens": 8, "layers": 1, "key_heads": 1, "head_width": 1, "weight_loss": 0.0, "adapter": {}}
         about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size}
         write_manifest(ReaderManifest(**about, **sizes), folder)  # type: ignore[arg-type]
-    for name, expected in (("auto", "small"), ("middle", "middle")):
+    for name, expected in (("auto", "middle"), ("small", "small")):
         reader = open_reader(name)
         assert reader is not None
         assert reader.manifest.size == expected

@@ -73,7 +73,7 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     }
 
 
-@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL, ReaderSize.MIDDLE])
+@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL])
 def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
     """Weights that took the want of a camera for harmless talk hid half of the errors of robots without one."""
     model = shipped_unit_model(reader)
@@ -93,7 +93,7 @@ def test_a_silence_after_a_question_is_an_error_whatever_else_holds() -> None:
     assert reading.odds[Polarity.ERROR] > 2
 
 
-@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL, ReaderSize.MIDDLE])
+@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL])
 def test_no_fact_decides_alone_about_a_slow_robot(reader: ReaderSize | None) -> None:
     slow_kinds = shipped_unit_model(reader).slow_kinds
     assert slow_kinds
