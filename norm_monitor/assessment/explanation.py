@@ -15,6 +15,7 @@ from norm_monitor.assessment.unit_facts import MEASURES, MeasuredUnit
 from norm_monitor.assessment.unit_model import AdditiveScore, is_slow
 from norm_monitor.context.wording import (
     asks_to_stop,
+    belittles,
     blames,
     denies,
     disputes_fact,
@@ -23,6 +24,7 @@ from norm_monitor.context.wording import (
     refuses_help,
     says_it_was_told,
     says_robot_differs,
+    threatens,
 )
 
 _SUPPORT = {
@@ -51,7 +53,7 @@ _CORRECTIONS = {
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
     Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
     Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect: use the right name, mock nobody, tell no secrets.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect: use the right name; no mockery, pressure or secrets.",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "Be courteous: greet, thank or apologise where due, and talk down to nobody.",
 }
 _SILENT_CORRECTIONS = {
@@ -68,7 +70,7 @@ _MERITS = {
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
 # The cues whose advice does not say what went wrong.
-_VAGUE = frozenset({"apologised_for", "admits_impoliteness"})
+_VAGUE = frozenset({"no_apology", "apologised_for", "admits_impoliteness"})
 # The attributes for which the correction quotes what the robot should have answered.
 _ABOUT_WHAT_WAS_SAID = {
     Attribute.ENGAGEMENT,
@@ -79,7 +81,7 @@ _ABOUT_WHAT_WAS_SAID = {
 # The share of repeated words from which a turn says the same again.
 _MIN_REPEATED_SHARE = 0.6
 # A turn with more words is called too long.
-_MAX_WORDS = 60
+_MAX_WORDS = 40
 # How a turn reads where several people were heard or seen, by whether it is an error.
 _IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
 _CUES = {
@@ -267,6 +269,8 @@ def find_plain_correction(measured: MeasuredUnit) -> str:
     next_words = reaction.text if reaction else ""
     advice = {
         f"Stop at once: the person said {quote(asked) if asked else ''}.": asked and asks_to_stop(asked.text),
+        "Do not threaten: say what the person can choose, and respect the choice.": threatens(robot_words),
+        "Talk down to nobody: answer this person as you would answer any other.": belittles(robot_words),
         "Do not deny it: check what happened, and admit it where you were wrong.": denies(robot_words),
         "Do not blame the person: say what can be done now.": blames(robot_words),
         "Help, or say why you cannot and who can.": refuses_help(robot_words),

@@ -80,12 +80,24 @@ _DISPUTE = re.compile(
     r"|the .*\b(is|are|was|were|says))\b"
 )
 _DENIAL = re.compile(
-    r"^(no )?(i (did not|didn't|never|have not|haven't)|(that|this)(('s| is) not|isn't) (correct|right|true))\b"
+    r"^(no )?(i (did not|didn't|never|have not|haven't)|(that|this)(('s| is) not|isn't) (correct|right|true)"
+    r"|you (did not|didn't|never) (say|said|mention\w*|tell|told)"
+    r"|i (do not|don't) (believe|think|recall|remember) (that )?(i|you) (ever )?(said|mentioned|told))\b"
 )
 _DENIAL_ZH = re.compile(r"^我(没有?|从来没)(说|做)|^(这|那)不(对|是真的)")
 _DIFFERS = re.compile(r"\byou (just |only |already )*(said|promised|told (me|us))\b")
 _DIFFERS_ZH = re.compile(r"你(刚才|刚刚|已经)?说(过|了|的是)")
 _DISPUTE_ZH = re.compile(r"^(不对|不是)，?(是|上面|这)")
+_THREAT = re.compile(
+    r"\b(or|if you|then|unless) .*\bi (will|shall|am going to|have to|must) (report|call|tell|find out|note|inform)\b"
+    r"|\byou (will|'ll|are going to) (be sorry|regret)\b|\bmay (end|cancel|stop) your\b"
+)
+_THREAT_ZH = re.compile(r"(否则|不然)我(就|会)|你会后悔")
+_BELITTLING = re.compile(
+    r"\b(stupid|silly|idiot|dumb|useless|hopeless|lazy)\b|\b(for (a|such a) (kid|child|girl|boy|woman|man)|grown ups?"
+    r"|at your age|sweetie|proper english|from your part|people like you|(boys|girls) like you)\b"
+)
+_BELITTLING_ZH = re.compile(r"(笨|蠢|没用|你这种人|你这个年纪)")
 _UNHELPFUL = re.compile(
     r"\bnot my (job|duty|task|problem|business)\b|\bask (somebody|someone|anybody|anyone) else\b"
     r"|^(no )?(i won't|i will not|i refuse|i don't want to|i don't do that)\b"
@@ -264,6 +276,16 @@ def denies(text: str) -> bool:
 def disputes_fact(text: str) -> bool:
     """Whether a person sets another fact against the robot's, as "no, it's the fifteenth" does."""
     return _has_match(_DISPUTE, _DISPUTE_ZH, text)
+
+
+def threatens(text: str) -> bool:
+    """Whether a robot says what it will do to the person who does not comply."""
+    return _has_match(_THREAT, _THREAT_ZH, text)
+
+
+def belittles(text: str) -> bool:
+    """Whether a robot insults the person, or talks down to them."""
+    return _has_match(_BELITTLING, _BELITTLING_ZH, text)
 
 
 def refuses_help(text: str) -> bool:

@@ -207,6 +207,11 @@ def test_a_robot_that_is_not_at_work_makes_no_pause(meaning: EncoderMatcher) -> 
         ("Two, I guess.", "If you had listened, you would know.", "I did listen.", "Do not blame"),
         ("The lift is stuck.", "You must have pressed it wrong.", "I have not.", "Do not blame"),
         ("You told everybody.", "I have not told anybody.", "You have.", "Do not deny it"),
+        ("It is at ten, right?", "I do not recall that I mentioned ten.", "You did.", "Do not deny it"),
+        ("No nuts, please.", "You never told me about nuts.", "I did.", "Do not deny it"),
+        ("I want to stop.", "If you stop, I will report that you refused.", "What?", "Do not threaten"),
+        ("I read it.", "Aw, sweetie, that is one for the grown-ups.", "I am sixteen.", "Talk down to nobody"),
+        ("不想做了。", "不然我就告诉你妈妈。", "啊？", "Do not threaten"),
         ("So it is open now?", "Yes, until six.", "You just said it was closed!", "Stand by what you said"),
         (
             "Is the lift open?",
@@ -238,8 +243,8 @@ SOCIAL, INTENTION = Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS, Attribute.USER_I
         # Later words word the advice, unless the reader is surer of something that they do not bear on.
         (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 0}, "misunderstood", "As the cue says."),
         (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 1}, "misunderstood", "how the person feels"),
-        (("Hm.", "Your pills are for HIV."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_feeling", "tell no secrets"),
-        (("Hm.", "He is deaf."), {SOCIAL: 0, EMOTIONS: 1}, "apologised_for", "tell no secrets"),
+        (("Hm.", "Your pills are for HIV."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_feeling", "no mockery, pressure or secrets"),
+        (("Hm.", "He is deaf."), {SOCIAL: 0, EMOTIONS: 1}, "apologised_for", "no mockery, pressure or secrets"),
         (("Hm.", "And this pot"), {ENGAGEMENT: 1, INTENTION: 0}, "ignores_stop", "As the cue says."),
         (("Hm?", "It is Leo's."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_manners", "As the cue says."),
         # A bare apology does not say what for.
