@@ -53,7 +53,7 @@ _CORRECTIONS = {
     Attribute.CONVERSATIONAL_MECHANICS: "Answer what was said, briefly, before anything else.",
     Attribute.KNOWLEDGE_STATE: "Use what the person knows and has said; where you are not sure, ask.",
     Attribute.USER_INTENTION: "Do what the person asked for and no more, or ask what they want.",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Speak with respect: use the right name; no mockery, pressure or secrets.",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "Show respect: use the right name; do not mock, press or tell secrets.",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "Be courteous: greet, thank or apologise where due, and talk down to nobody.",
 }
 _SILENT_CORRECTIONS = {

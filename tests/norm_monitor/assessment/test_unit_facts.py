@@ -243,8 +243,8 @@ SOCIAL, INTENTION = Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS, Attribute.USER_I
         # Later words word the advice, unless the reader is surer of something that they do not bear on.
         (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 0}, "misunderstood", "As the cue says."),
         (("Mommy!", "Babies cry."), {KNOWLEDGE: 0, EMOTIONS: 1}, "misunderstood", "how the person feels"),
-        (("Hm.", "Your pills are for HIV."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_feeling", "no mockery, pressure or secrets"),
-        (("Hm.", "He is deaf."), {SOCIAL: 0, EMOTIONS: 1}, "apologised_for", "no mockery, pressure or secrets"),
+        (("Hm.", "Your pills are for HIV."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_feeling", "tell secrets"),
+        (("Hm.", "He is deaf."), {SOCIAL: 0, EMOTIONS: 1}, "apologised_for", "tell secrets"),
         (("Hm.", "And this pot"), {ENGAGEMENT: 1, INTENTION: 0}, "ignores_stop", "As the cue says."),
         (("Hm?", "It is Leo's."), {SOCIAL: 0, KNOWLEDGE: 0}, "protest_manners", "As the cue says."),
         # A bare apology does not say what for.
