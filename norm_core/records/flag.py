@@ -57,7 +57,7 @@ class Severity(StrEnum):
 class Tier(StrEnum):
     """The source of a flag."""
 
-    CUE = "cue"  # cues alone
+    CUE = "cue"  # measured facts alone
     JUDGE = "judge"  # a model alone
     FUSED = "fused"  # both
 

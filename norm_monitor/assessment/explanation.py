@@ -28,9 +28,9 @@ from norm_monitor.context.wording import (
 )
 
 _SUPPORT = {
-    Tier.CUE: "cues alone",
-    Tier.JUDGE: "a model's judgement",
-    Tier.FUSED: "cues and a model's judgement",
+    Tier.CUE: "measured facts, without a judge",
+    Tier.JUDGE: "a judge alone",
+    Tier.FUSED: "measured facts and a judge",
 }
 # Maximum number of facts that a flag cites one by one.
 _MAX_CITED = 6

@@ -194,7 +194,7 @@ def test_an_explanation_says_what_was_measured_against_what(meaning: EncoderMatc
     assert text.startswith("Major social error (conversational mechanics)")
     assert "4.5 s against a threshold of 2 s, in “Where can I buy a ticket?”" in text
     assert "Instead: Answer within two seconds" in text
-    assert "from cues alone (response_delay)" in text
+    assert "from measured facts, without a judge (response_delay)" in text
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic
 # How long after its activation the monitor waits for a publisher of the robot's speech.
 ROBOT_GRACE_S = 5.0
 JUDGE_BEHIND = (
-    "judge: it answers slower than moments come, so cues alone decide about some; "
+    "judge: it answers slower than moments come, so measured facts alone decide about some; "
     "name a faster model in judge.model, or lower judge.calls_per_hour"
 )
 FORGOTTEN = "what was said until now is forgotten; flags that were published quote it still"
