@@ -134,15 +134,15 @@ class TalkReader:
             try:
                 self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
                 self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+                self._session = open_session(
+                    folder / GRAPH,
+                    threads=self._threads,
+                    providers=(CPU,),
+                    memory_arena=False,
+                    warm_up=self._make_inputs([0], self.make_empty_cache()),
+                )
+            except (OSError, ValueError, EngineFailedError) as error:
                 raise EngineFailedError(f"{folder}: the reader cannot be loaded: {error}; {_REMEDY}") from error
-            self._session = open_session(
-                folder / GRAPH,
-                threads=self._threads,
-                providers=(CPU,),
-                memory_arena=False,
-                warm_up=self._make_inputs([0], self.make_empty_cache()),
-            )
             self._is_loaded = True
         return self
 

@@ -269,6 +269,9 @@ def test_a_damaged_or_absent_reader_names_the_remedy(copies: Path) -> None:
         stream.write(b"x")
     with pytest.raises(EngineFailedError, match=r"reader\.weights has the SHA-256 .* models setup reader"):
         TalkReader.open(copies / "reader")
+    (copies / "reader/reader.weights").write_bytes(b"cut")
+    with pytest.raises(EngineFailedError, match=r"the reader cannot be loaded: .* models setup reader"):
+        TalkReader.open(copies / "reader", verify=False).load()
     (copies / "reader/reader.json").write_text("{")
     with pytest.raises(EngineFailedError, match=r"there is no reader; run .* models setup reader, with --size"):
         TalkReader.open(copies / "reader")
