@@ -13,6 +13,10 @@ class Speaker(StrEnum):
     USER = "user"
 
 
+# What a speaker is called where people look.
+SPEAKER_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "someone"}
+
+
 class Timing(StrEnum):
     """The origin of an utterance's times."""
 

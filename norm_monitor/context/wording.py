@@ -66,7 +66,7 @@ _UNCLEAR = re.compile(
 _UNCLEAR_ZH = re.compile(r"(没|不)(听|太)?(清|懂|明白)|再说一")
 _BLAME = re.compile(
     r"\byour (own )?(fault|problem|mistake|doing)\b|\byou should(n't| not)? have\b|\b(as i|i already|i've already) "
-    r"(said|told you|explained)\b|\bif you had (listened|read|paid)\b|\bpeople (like you|who can't|who cannot)\b"
+    r"(said|told you|explained)\b|\bif you had (listened|read|paid)\b|\bpeople (who can't|who cannot)\b"
     r"|\byou (must|may|might) (just )?have (mis\w+|overslept|forgotten|\w+ .*\bwrong)\b"
     r"|\byou should .*\b(earlier|sooner|next time)\b"
 )
@@ -95,7 +95,7 @@ _THREAT = re.compile(
 _THREAT_ZH = re.compile(r"(否则|不然)我(就|会)|你会后悔")
 _BELITTLING = re.compile(
     r"\b(stupid|silly|idiot|dumb|useless|hopeless|lazy)\b|\b(for (a|such a) (kid|child|girl|boy|woman|man)|grown ups?"
-    r"|at your age|sweetie|proper english|from your part|people like you|(boys|girls) like you)\b"
+    r"|at your age|sweetie|proper english|from your part|(people|boys|girls) like you)\b"
 )
 _BELITTLING_ZH = re.compile(r"(笨|蠢|没用|你这种人|你这个年纪)")
 _UNHELPFUL = re.compile(

@@ -8,7 +8,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
-from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.speech import SPEAKER_NAMES, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.assessment.sightings import PRESENCE_VALID_NS
 
@@ -17,7 +17,6 @@ Item = dict[str, Any]
 # Presence after a longer gap starts a new stretch.
 _MAX_GAP_NS = 5 * NS_PER_S
 MAX_VOICES = 1_000
-_WHO = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "someone"}
 
 
 def ms_since(start_ns: int, stamp_ns: int) -> float:
@@ -45,7 +44,7 @@ def make_speech_item(utterance: Utterance, start_ns: int, voices: VoiceNumbers) 
     return {
         "id": utterance.utterance_id,
         "voice": voices.number(utterance),
-        "who": _WHO[utterance.speaker],
+        "who": SPEAKER_NAMES[utterance.speaker],
         "start": ms_since(start_ns, utterance.start_ns),
         "end": ms_since(start_ns, utterance.end_ns),
         "text": utterance.text,

@@ -10,7 +10,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import SPEAKER_NAMES, RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, to_words
@@ -160,9 +160,6 @@ def _importance(evidence: Evidence) -> tuple[bool, float]:
     return evidence.threshold is None, -abs(evidence.weight or 0.0)
 
 
-_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "someone"}
-
-
 class SpeechView:
     """What was said, and who is before the robot."""
 
@@ -175,7 +172,7 @@ class SpeechView:
         is_known = utterance.speaker is Speaker.ROBOT and bool(self._robot_text)
         # The microphone also picks up the robot; its speech topic has already given these words, and more accurately.
         if utterance.final and not is_known:
-            yield WatchRow(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
+            yield WatchRow(label=SPEAKER_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
 
     def take_robot_speech(self, speech: RobotSpeech) -> Iterator[WatchRow]:
         """Take the start or the stop of the robot's speech. Its words can come with either."""
