@@ -10,7 +10,7 @@ import typer
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import format_install_command
+from norm_core.runtime.extras import ExtraMissingError, format_install_command
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain
 from tactful_cli.verb_options import PARTS, VerbsOnDemand
@@ -56,10 +56,11 @@ class Verbs(VerbsOnDemand):
         return [verb for verb in super().list_commands(ctx) if not _absent_part(verb)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a verb. Raises TactfulError where its part is not installed."""
+        """Return a verb. Raises ExtraMissingError where its part is not installed."""
         if cmd_name in VERBS and (part := _absent_part(cmd_name)):
             extra = PARTS[part]
-            raise TactfulError(f"{cmd_name}: {extra} is not installed; install it with {format_install_command(extra)}")
+            remedy = f"install it with {format_install_command(extra)}"
+            raise ExtraMissingError(f"{cmd_name}: {extra} is not installed; {remedy}")
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -8,7 +8,7 @@ import yaml
 
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import format_install_command
+from norm_core.runtime.extras import ExtraMissingError, format_install_command
 from sim_replays.items.target import SuiteError, read_predictions
 from sim_replays.suites.report import make_report, report_to_plain
 from sim_replays.suites.suite import find_suite
@@ -93,9 +93,9 @@ def score_predictions(path: Path, suite: str, data: Path, as_json: bool) -> None
 
 
 def import_inspect() -> Any:
-    """Import inspect_ai."""
+    """Import inspect_ai. Raises ExtraMissingError where it is not installed."""
     try:
         import inspect_ai  # noqa: PLC0415
     except ImportError as error:
-        raise TactfulError(f"bench: inspect-ai is missing; run {format_install_command('bench')}") from error
+        raise ExtraMissingError(f"bench: inspect-ai is missing; run {format_install_command('bench')}") from error
     return inspect_ai

@@ -136,7 +136,7 @@ def test_it_brings_neither_bench_nor_study(installed: Path, away: Path) -> None:
         refused = subprocess.run(
             [installed / "bin/tactful", verb, "--help"], cwd=away, capture_output=True, text=True, check=False
         )
-        assert refused.returncode == 2
+        assert refused.returncode == 3
         assert refused.stderr.strip().endswith(f"is not installed; install it with {remedy}")
 
 

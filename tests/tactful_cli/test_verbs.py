@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core import __version__
-from tactful_cli import doctor
+from tactful_cli import doctor, main
 from tactful_cli.main import VERBS, app
 from tests.command_line import tactful, tactful_process
 
@@ -36,6 +36,16 @@ def test_its_version_is_an_option() -> None:
 def test_a_misspelt_verb_brings_the_nearest() -> None:
     assert tactful("flagz").stderr == "tactful: flagz: there is no such verb; did you mean flags?\n"
     assert tactful("nosuchverb").stderr == "tactful: nosuchverb: there is no such verb; ./tactful --help lists them\n"
+
+
+def test_a_package_that_is_missing_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    shown = tactful("bench", "score", str(tmp_path / "run.eval"))
+    assert (shown.returncode, shown.stderr) == (3, "tactful: bench: inspect-ai is missing; run ./tactful setup bench\n")
+    monkeypatch.setattr(main, "find_spec", lambda _: None)
+    shown = tactful("study", "init", str(tmp_path))
+    remedy = "install it with ./tactful setup study"
+    assert (shown.returncode, shown.stderr) == (3, f"tactful: study: study is not installed; {remedy}\n")
 
 
 @pytest.mark.parametrize("arguments", [["fly"], ["demo", "--rate", "x"], ["bag", "info"]])
