@@ -64,7 +64,12 @@ def up(  # noqa: PLR0917
         bool, typer.Option("--init", help="Write the file PROFILE from the topics that are published now.")
     ] = False,
     policy: Annotated[
-        bool, typer.Option("--policy", help="Start nothing; print the access that these nodes need as an SROS2 policy.")
+        bool,
+        typer.Option(
+            "--policy",
+            help="Only print the access that these nodes need, as an SROS2 policy. For that, they are configured for a "
+            "moment on a domain of their own.",
+        ),
     ] = False,
     context: Annotated[
         DeploymentContext, typer.Option(help="With --init: where the robot works.")
