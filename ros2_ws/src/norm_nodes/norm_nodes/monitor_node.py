@@ -362,7 +362,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._handle(record, received_ns)
             except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
                 self.get_logger().error(traceback.format_exc())
-                why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
+                why = f"monitor: this {type(record).__name__} was left out, because of {error!r}; please report it"
                 self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
                 self.health_log.count("records_failed")
                 if isinstance(record, Forget):
