@@ -15,6 +15,7 @@ from calibration.fit_units import FittedTalk, Rows, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.files.data_files import shipped_file
 from norm_core.models.reader_folder import NO_READER, read_manifest
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -26,7 +27,7 @@ from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, weigh
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.encounter import Encounter, make_talk_name
-from norm_monitor.encounters.library import Truth, encounters
+from norm_monitor.encounters.library import Truth, encounters, load_folder
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
@@ -47,6 +48,8 @@ from sim_replays.monitor_bench.script_driver import make_script_records, sense_e
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"
+# Conversations that no talk reader was taught; their writer is the letter with which their name begins.
+DIALOGUES = "dialogues"
 
 
 @record
@@ -90,7 +93,7 @@ class EncounterSource:
         """The part of the material whose figures it counts in."""
         return EvaluationPart(
             source="audio" if self.by_sound else "script",
-            material=EARLIER if self.writer == EARLIER else "known writers",
+            material=self.writer if self.writer == EARLIER else "known writers" if self.encounter.writer else DIALOGUES,
             language=self.encounter.language,
         )
 
@@ -120,6 +123,14 @@ def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[En
         )
         for split in splits
         for encounter in encounters(split)
+    ]
+
+
+def dialogue_sources() -> list[EncounterSource]:
+    """Return the dialogues with their writers."""
+    return [
+        EncounterSource(encounter=encounter, writer=encounter.id[0])
+        for encounter in load_folder(shipped_file("calibration", DIALOGUES))
     ]
 
 

@@ -21,6 +21,7 @@ from calibration.leave_one_writer_out import (
     CrossValidation,
     EvaluationRow,
     collect,
+    dialogue_sources,
     everyone,
     find_readers_by_writer,
     folds,
@@ -67,7 +68,10 @@ def measure(  # noqa: PLR0917
     chosen = [
         source
         for by in sources
-        for source in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)
+        for source in (
+            *shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO),
+            *(dialogue_sources() if readers and by is BenchSource.SCRIPT else ()),
+        )
         if not readers or source.writer in readers_by_writer
     ]
     if not chosen:

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from calibration.leave_one_writer_out import (
+    DIALOGUES,
     EARLIER,
     CrossValidation,
     EncounterSource,
     MeasuredEncounter,
     collect,
+    dialogue_sources,
     flagged,
     folds,
     shipped_sources,
@@ -86,3 +88,10 @@ def test_rows_count_every_part_beside_chance(measured: CrossValidation, collecte
 
 def test_the_earlier_encounters_count_as_one_writer() -> None:
     assert {one.writer for one in shipped_sources(["development"])} == {EARLIER}
+
+
+def test_dialogues_have_the_writer_of_their_letter_and_figures_of_their_own() -> None:
+    sources = dialogue_sources()
+    assert {one.writer for one in sources} <= set("ghiqtuv")
+    assert {one.part.material for one in sources} == {DIALOGUES}
+    assert len(sources) == len({one.encounter.id for one in sources}) >= 168
