@@ -34,7 +34,7 @@ POLARITIES = tuple(Polarity)
 # how many of the competences shown a coder marks at the least.
 BUDGETS = {
     Sensitivity.QUIET: (2.0, 0.5, 0.7),
-    Sensitivity.BALANCED: (7.0, 1.0, 0.7),
+    Sensitivity.BALANCED: (8.0, 1.0, 0.7),
     Sensitivity.KEEN: (20.0, 1.4, 0.0),
 }
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
@@ -72,8 +72,10 @@ _OF_WORDS = ("text_", "encounter_model_", "known_after", "reader_")
 _REAL_WEIGHT = 4.0
 # The thresholds of errors and of competences in talk with a slow robot (chosen on coded people left out, 2026-11-29).
 SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.3), Sensitivity.KEEN: (0.2, 0.2)}
-# What is weighed as it ends, and the share of flags on it that are to stay.
+# What is weighed as it ends, how much surer an error must be then (chosen on writers left out, 2026-11-30), and which
+# share of competences flagged then is to stay.
 _EARLY = (UnitKind.ROBOT_TURN,)
+EARLY_SURER = 0.1
 _STAYING = 0.85
 Rows = NDArray[np.int64]
 Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
@@ -165,7 +167,7 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         },
         operating_points={
             sensitivity: point.model_copy(update={"early": _early_bars(likely_early, likely, point)})
-            for sensitivity, point in operating_points(units, likely, talks).items()
+            for sensitivity, point in operating_points(units, likely, likely_early, talks).items()
         },
         sightings=sighting_precision(units),
     )
@@ -291,13 +293,20 @@ def _named_from(adds: NDArray[np.float64], named: NDArray[np.bool_]) -> float:
 
 
 def operating_points(
-    units: Sequence[LabelledUnit], likely: NDArray[np.float64], talks: Sequence[FittedTalk]
+    units: Sequence[LabelledUnit],
+    likely: NDArray[np.float64],
+    likely_early: NDArray[np.float64],
+    talks: Sequence[FittedTalk],
 ) -> dict[Sensitivity, OperatingPoint]:
-    """Choose the least bars within each budget, from probabilities of units that a fit has not seen."""
+    """Choose the least bars within each budget, from probabilities of units that a fit has not seen.
+
+    A flag stands, so an error counts whether it is flagged as the turn ends or once its reaction is known.
+    """
     harmless = np.array([talks[unit.talk].harmless for unit in units])
     hours = sum(talk.hours for talk in talks if talk.harmless)
-    flagged = likely.argmax(axis=1)
-    errors = np.array([((flagged == 0) & harmless & (likely[:, 0] >= bar)).sum() / max(hours, 1e-9) for bar in _GRID])
+    flagged, sure = likely.argmax(axis=1), np.where(likely_early.argmax(axis=1) == 0, likely_early[:, 0], 0.0)
+    opened = [((flagged == 0) & (likely[:, 0] >= bar)) | (sure >= bar + EARLY_SURER) for bar in _GRID]
+    errors = np.array([(harmless & row).sum() / max(hours, 1e-9) for row in opened])
     right = np.array([unit.polarity is Polarity.COMPETENCE for unit in units])
     points = {}
     for sensitivity, (budget, recall_counts, least_precision) in BUDGETS.items():
@@ -315,16 +324,16 @@ def operating_points(
 
 
 def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: OperatingPoint) -> dict[Polarity, float]:
-    """Return the lowest thresholds at which enough early flags stay once reactions are known."""
-    bars = {}
-    for at, polarity in enumerate(POLARITIES):
-        stays = (final.argmax(axis=1) == at) & (final[:, at] >= point.threshold(polarity))
-        rows = [(early.argmax(axis=1) == at) & (early[:, at] >= bar) for bar in _GRID]
-        enough = [not row.any() or stays[row].mean() >= _STAYING for row in rows]
-        # At this threshold and at every higher one, enough of them stay.
-        lasting = np.logical_and.accumulate(enough[::-1])[::-1]
-        bars[polarity] = float(_GRID[int(lasting.argmax())]) if lasting[-1] else 1.0
-    return bars
+    """Return the thresholds as a turn ends: an error is surer, and enough competences stay once reactions are known."""
+    stays = (final.argmax(axis=1) == 1) & (final[:, 1] >= point.competence)
+    rows = [(early.argmax(axis=1) == 1) & (early[:, 1] >= bar) for bar in _GRID]
+    enough = [not row.any() or stays[row].mean() >= _STAYING for row in rows]
+    # At this threshold and at every higher one, enough of them stay.
+    lasting = np.logical_and.accumulate(enough[::-1])[::-1]
+    return {
+        Polarity.ERROR: min(round(point.error + EARLY_SURER, 2), 1.0),
+        Polarity.COMPETENCE: float(_GRID[int(lasting.argmax())]) if lasting[-1] else 1.0,
+    }
 
 
 def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field, replace
 from functools import cache, partial
@@ -23,7 +23,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.streams.watermarks import UTTERANCES
 from norm_monitor.assessment.threshold_table import ThresholdTable
-from norm_monitor.assessment.unit_model import Sensitivity, UnitModel
+from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity, UnitModel
 from norm_monitor.assessment.weighing import Assessment, weigh
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.encounters.encounter import Encounter, make_talk_name
@@ -233,8 +233,9 @@ def flagged(
     alarms: dict[int, list[Alarm]] = {}
     for fold in folds:
         point = fold.model.operating_points[sensitivity]
-        for unit, weighed in _weighed(fold):
-            if weighed.probability >= point.threshold(weighed.polarity) and weighed.attributes:
+        for unit in fold.units:
+            weighed = _flag_of(unit, fold.model, point)
+            if weighed:
                 alarms.setdefault(unit.talk, []).append(
                     Alarm(
                         polarity=weighed.polarity,
@@ -249,13 +250,21 @@ def flagged(
     ]
 
 
-def _weighed(fold: Fold) -> Iterator[tuple[LabelledUnit, Assessment]]:
-    """Yield a fold's units with what its weights make of them."""
-    for unit in fold.units:
-        findings = fold.model.counted(unit.kind, unit.findings)
-        reading = fold.model.read(unit.kind, unit.facts)
-        if reading or any(finding.probability for finding in findings):
-            yield unit, weigh(findings, None, 0, reading)
+def _flag_of(unit: LabelledUnit, model: UnitModel, point: OperatingPoint) -> Assessment | None:
+    """Return as what a unit is flagged: an error as it ended stands, anything else is as its reaction leaves it."""
+    early = _weigh(unit, model, is_early=True) if unit.early_facts else None
+    final = _weigh(unit, model)
+    bar = point.threshold(Polarity.ERROR, is_early=True)
+    if early and early.polarity is Polarity.ERROR and early.attributes and early.probability >= bar:
+        return final if final and final.polarity is Polarity.ERROR and final.attributes else early
+    is_flagged = final and final.attributes and final.probability >= point.threshold(final.polarity)
+    return final if is_flagged else None
+
+
+def _weigh(unit: LabelledUnit, model: UnitModel, *, is_early: bool = False) -> Assessment | None:
+    findings = model.counted(unit.kind, unit.findings)
+    reading = model.read(unit.kind, unit.early_facts if is_early else unit.facts, is_early=is_early)
+    return weigh(findings, None, 0, reading) if reading or any(one.probability for one in findings) else None
 
 
 def _stated(folds: Iterable[Fold]) -> list[tuple[int, float, bool]]:
@@ -263,7 +272,8 @@ def _stated(folds: Iterable[Fold]) -> list[tuple[int, float, bool]]:
     return [
         (unit.talk, weighed.likely[Polarity.ERROR], unit.polarity is Polarity.ERROR)
         for fold in folds
-        for unit, weighed in _weighed(fold)
+        for unit in fold.units
+        if (weighed := _weigh(unit, fold.model))
     ]
 
 

@@ -1,6 +1,8 @@
 """Leave one writer out: a writer's own labels decide nothing about the weights that flag that writer."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -9,6 +11,7 @@ from calibration.leave_one_writer_out import (
     EARLIER,
     CrossValidation,
     EncounterSource,
+    Fold,
     MeasuredEncounter,
     collect,
     dialogue_sources,
@@ -16,8 +19,10 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
-from norm_core.records.flag import Polarity
-from norm_monitor.assessment.unit_model import Sensitivity
+from norm_core.records.flag import Attribute, Polarity
+from norm_monitor.assessment.unit import UnitKind
+from norm_monitor.assessment.unit_facts import Facts
+from norm_monitor.assessment.unit_model import OperatingPoint, Sensitivity, UnitModel, UnitReading
 from norm_monitor.encounters.library import SPLITS
 
 pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
@@ -86,12 +91,30 @@ def test_rows_count_every_part_beside_chance(measured: CrossValidation, collecte
         assert 0 <= row.f1_by_chance[Polarity.ERROR] <= 100
 
 
+@pytest.mark.parametrize(("early_odds", "is_flagged"), [(9.0, True), (1.0, False)])
+def test_an_error_that_is_flagged_as_a_turn_ends_stands(
+    collected: list[MeasuredEncounter], early_odds: float, is_flagged: bool
+) -> None:
+    unit = next(one for one in collected[0].units if one.kind is UnitKind.ROBOT_TURN)
+    unit = replace(unit, talk=0, early_facts={"words": 3.0}, findings=())
+
+    def read(_: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading:
+        odds = {Polarity.ERROR: early_odds if is_early else 0.1, Polarity.COMPETENCE: 0.0}
+        return UnitReading(odds=odds, attributes=dict.fromkeys(Polarity, (Attribute.EMOTIONS,)))
+
+    point = OperatingPoint(error=0.5, competence=0.5, false_errors_per_hour=0.0, early={Polarity.ERROR: 0.6})
+    model = SimpleNamespace(operating_points={Sensitivity.BALANCED: point}, counted=lambda _, some: some, read=read)
+    fold = Fold(writer="w", model=cast(UnitModel, model), units=(unit,))
+    alarms = flagged(collected[:1], [fold], Sensitivity.BALANCED)[0].alarms
+    assert [alarm.polarity for alarm in alarms] == [Polarity.ERROR] * is_flagged
+
+
 def test_the_earlier_encounters_count_as_one_writer() -> None:
     assert {one.writer for one in shipped_sources(["development"])} == {EARLIER}
 
 
 def test_dialogues_have_the_writer_of_their_letter_and_figures_of_their_own() -> None:
     sources = dialogue_sources()
-    assert {one.writer for one in sources} <= set("ghiqtuv")
+    assert {one.writer for one in sources} == set("ghijklmqtuv")
     assert {one.part.material for one in sources} == {DIALOGUES}
-    assert len(sources) == len({one.encounter.id for one in sources}) >= 168
+    assert len(sources) == len({one.encounter.id for one in sources}) == 264
