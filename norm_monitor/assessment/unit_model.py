@@ -123,7 +123,7 @@ class OperatingPoint(Config):
         """Say what to expect of the sensitivity."""
         return (
             f"sensitivity {sensitivity}: expect about {self.false_errors_per_hour:g} false errors an hour in harmless "
-            "talk, as measured on scripts by other writers"
+            "talk, as measured on writers left out"
         )
 
     def threshold(self, polarity: Polarity, *, is_early: bool = False, is_slow: bool = False) -> float:
