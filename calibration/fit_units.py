@@ -34,7 +34,7 @@ POLARITIES = tuple(Polarity)
 # how many of the competences shown a coder marks at the least.
 BUDGETS = {
     Sensitivity.QUIET: (2.0, 0.5, 0.7),
-    Sensitivity.BALANCED: (8.0, 1.0, 0.7),
+    Sensitivity.BALANCED: (10.0, 1.0, 0.7),
     Sensitivity.KEEN: (20.0, 1.4, 0.0),
 }
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
@@ -91,6 +91,7 @@ class FittedTalk:
     writer: str
     harmless: bool
     hours: float
+    is_new: bool = False  # to the reader of encounters that ships, whose readings then stay
 
 
 class TrainingSet:
@@ -100,9 +101,13 @@ class TrainingSet:
         """Compare all turns of the robot's with each other; takes seconds for thousands of them."""
         self.units, self.talks = tuple(units), tuple(talks)
         self.writers = np.array([talks[unit.talk].writer for unit in units])
-        self._places = np.flatnonzero([unit.exchange is not None for unit in units])
-        self._place_of = {int(row): place for place, row in enumerate(self._places)}
-        turns = [(unit.exchange, unit.polarity, unit.attributes) for unit in units if unit.exchange is not None]
+        is_taught = [unit.exchange is not None and not talks[unit.talk].is_new for unit in units]
+        self._place_of = {int(row): place for place, row in enumerate(np.flatnonzero(is_taught))}
+        turns = [
+            (unit.exchange, unit.polarity, unit.attributes)
+            for unit, taught in zip(units, is_taught, strict=True)
+            if taught and unit.exchange is not None
+        ]
         features = ExchangeClassifier(encoder).features
         self.reader = EncounterReader(LabelledTurns.of(turns), features)
 

@@ -192,6 +192,7 @@ class CrossValidation:
                 writer=source.writer,
                 harmless=not any(event.polarity is Polarity.ERROR for event in encounter.truth.events),
                 hours=(encounter.truth.end_ns - encounter.truth.start_ns) / NS_PER_S / 3600,
+                is_new=source.part.material == DIALOGUES,
             )
             for source, encounter in zip(chosen, collected, strict=True)
         ]

@@ -4,8 +4,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
+import numpy as np
 import pytest
 
+from calibration.fit_units import TrainingSet
 from calibration.leave_one_writer_out import (
     DIALOGUES,
     EARLIER,
@@ -73,6 +75,17 @@ def test_a_writer_s_labels_change_only_the_weights_for_others(
     assert after[left_out].kinds == before[left_out].kinds
     assert after[left_out].operating_points == before[left_out].operating_points
     assert all(after[writer].kinds != before[writer].kinds for writer in before.keys() - {left_out})
+
+
+def test_what_is_new_to_the_shipped_reader_of_encounters_keeps_its_readings(measured: CrossValidation) -> None:
+    material = measured.material
+    talks = [replace(talk, is_new=talk.writer == material.talks[0].writer) for talk in material.talks]
+    units = [replace(unit, facts={**unit.facts, "encounter_model_error": 7.0}) for unit in material.units]
+    rows = np.flatnonzero([unit.exchange is not None for unit in units])
+    seen = TrainingSet(units, talks, measured.encoder).seen(rows, rows)
+    kept = {row: seen[row].facts["encounter_model_error"] == 7.0 for row in map(int, rows)}
+    assert kept == {row: talks[units[row].talk].is_new for row in kept}
+    assert set(kept.values()) == {True, False}
 
 
 def test_rows_count_every_part_beside_chance(measured: CrossValidation, collected: list[MeasuredEncounter]) -> None:
