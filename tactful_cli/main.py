@@ -82,8 +82,7 @@ app = typer.Typer(
     epilog=(
         "Results go to standard output, progress and logs to standard error. Exit codes: 0 success, 1 a check or "
         "run found a problem, 2 bad input, 3 set-up failed or package missing, 4 the same node runs elsewhere, "
-        "130 interrupted. "
-        + ("" if IS_PACKAGE else f'eval "$({PROGRAM} env)" activates the environment in a shell.')
+        "130 interrupted. " + ("" if IS_PACKAGE else f'eval "$({PROGRAM} env)" activates the environment in a shell.')
     ),
 )
 
