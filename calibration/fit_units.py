@@ -75,7 +75,7 @@ SLOW_THRESHOLDS = {Sensitivity.QUIET: (0.5, 0.5), Sensitivity.BALANCED: (0.3, 0.
 # What is weighed as it ends, how much surer an error must be then (chosen on writers left out, 2026-11-30), and which
 # share of competences flagged then is to stay.
 _EARLY = (UnitKind.ROBOT_TURN,)
-EARLY_SURER = 0.1
+EARLY_SURER, _SUREST = 0.1, 0.95
 _STAYING = 0.85
 Rows = NDArray[np.int64]
 Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
@@ -310,7 +310,7 @@ def operating_points(
     harmless = np.array([talks[unit.talk].harmless for unit in units])
     hours = sum(talk.hours for talk in talks if talk.harmless)
     flagged, sure = likely.argmax(axis=1), np.where(likely_early.argmax(axis=1) == 0, likely_early[:, 0], 0.0)
-    opened = [((flagged == 0) & (likely[:, 0] >= bar)) | (sure >= bar + EARLY_SURER) for bar in _GRID]
+    opened = [((flagged == 0) & (likely[:, 0] >= bar)) | (sure >= _surer(bar)) for bar in _GRID]
     errors = np.array([(harmless & row).sum() / max(hours, 1e-9) for row in opened])
     right = np.array([unit.polarity is Polarity.COMPETENCE for unit in units])
     points = {}
@@ -336,9 +336,13 @@ def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: O
     # At this threshold and at every higher one, enough of them stay.
     lasting = np.logical_and.accumulate(enough[::-1])[::-1]
     return {
-        Polarity.ERROR: min(round(point.error + EARLY_SURER, 2), 1.0),
+        Polarity.ERROR: _surer(point.error),
         Polarity.COMPETENCE: float(_GRID[int(lasting.argmax())]) if lasting[-1] else 1.0,
     }
+
+
+def _surer(bar: float) -> float:
+    return round(max(bar, min(bar + EARLY_SURER, _SUREST)), 2)
 
 
 def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:
