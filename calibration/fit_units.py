@@ -101,13 +101,13 @@ class TrainingSet:
         """Compare all turns of the robot's with each other; takes seconds for thousands of them."""
         self.units, self.talks = tuple(units), tuple(talks)
         self.writers = np.array([talks[unit.talk].writer for unit in units])
-        is_taught = [unit.exchange is not None and not talks[unit.talk].is_new for unit in units]
-        self._place_of = {int(row): place for place, row in enumerate(np.flatnonzero(is_taught))}
-        turns = [
-            (unit.exchange, unit.polarity, unit.attributes)
-            for unit, taught in zip(units, is_taught, strict=True)
-            if taught and unit.exchange is not None
+        taught = [
+            (row, unit, unit.exchange)
+            for row, unit in enumerate(units)
+            if unit.exchange is not None and not talks[unit.talk].is_new
         ]
+        self._place_of = {row: place for place, (row, _, _) in enumerate(taught)}
+        turns = [(exchange, unit.polarity, unit.attributes) for _, unit, exchange in taught]
         features = ExchangeClassifier(encoder).features
         self.reader = EncounterReader(LabelledTurns.of(turns), features)
 

@@ -93,7 +93,7 @@ class EncounterSource:
         """The part of the material whose figures it counts in."""
         return EvaluationPart(
             source="audio" if self.by_sound else "script",
-            material=self.writer if self.writer == EARLIER else "known writers" if self.encounter.writer else DIALOGUES,
+            material=EARLIER if self.writer == EARLIER else "known writers" if self.encounter.writer else DIALOGUES,
             language=self.encounter.language,
         )
 

@@ -35,7 +35,7 @@ _REPORTING = 0.25
 # A direct question or request that waits so long counts as with any robot, unless this one reports its work.
 OWED_S = 4.0
 # A competence needs log odds so far above those of an error, by the talk reader. Of 100 lines of blame and scorn 5
-# are then praised, and of 100 kind lines 61 (two hands that the reader was not taught, 2026-11-30).
+# are then praised, and of 100 kind lines 54 (two hands that the reader was not taught, 2026-11-30).
 PRAISE_MARGIN = 2.5
 # Log odds that no score falls below.
 NEVER = -99.0

@@ -83,9 +83,9 @@ def test_what_is_new_to_the_shipped_reader_of_encounters_keeps_its_readings(meas
     units = [replace(unit, facts={**unit.facts, "encounter_model_error": 7.0}) for unit in material.units]
     rows = np.flatnonzero([unit.exchange is not None for unit in units])
     seen = TrainingSet(units, talks, measured.encoder).seen(rows, rows)
-    kept = {row: seen[row].facts["encounter_model_error"] == 7.0 for row in map(int, rows)}
-    assert kept == {row: talks[units[row].talk].is_new for row in kept}
-    assert set(kept.values()) == {True, False}
+    is_own_reading = {row: seen[row].facts["encounter_model_error"] == 7.0 for row in map(int, rows)}
+    assert is_own_reading == {row: talks[units[row].talk].is_new for row in is_own_reading}
+    assert set(is_own_reading.values()) == {True, False}
 
 
 def test_rows_count_every_part_beside_chance(measured: CrossValidation, collected: list[MeasuredEncounter]) -> None:
