@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -78,24 +79,32 @@ def test_a_removed_log_is_begun_anew_and_states_its_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(live_log, "CHECK_S", 0.01)
-    folder, health_log = tmp_path / "log", HealthLog()
-    log = LiveLog(opener(folder), health_log, retry_s=0.01)
+    folder, health_log, moving = tmp_path / "log", HealthLog(), Lock()
+
+    def open_between_moves() -> StudyLog:
+        with moving:
+            return opener(folder)()
+
+    log = LiveLog(open_between_moves, health_log, retry_s=0.01)
     for number in range(3):
         log.put(said(number), START_NS)
     assert log.flush(PATIENCE_S)
-    if how == "its file removed":
-        for path in folder.glob("events-*"):
-            path.unlink()
-    else:
-        folder.rename(tmp_path / "away")
+    with moving:
+        if how == "its file removed":
+            for path in folder.glob("events-*"):
+                path.unlink()
+        else:
+            folder.rename(tmp_path / "away")
+        if how in {"a file in its place", "moved away and back"}:
+            folder.write_text("in the way")
     if how in {"a file in its place", "moved away and back"}:
-        folder.write_text("in the way")
         wait_until(lambda: any("cannot be made" in reason for reason in health_log.reasons))  # though nobody speaks
         log.put(said(3), START_NS)
         assert not log.flush(PATIENCE_S)
-        folder.unlink()
-    if how == "moved away and back":
-        (tmp_path / "away").rename(folder)
+        with moving:
+            folder.unlink()
+            if how == "moved away and back":
+                (tmp_path / "away").rename(folder)
     wait_until(lambda: health_log.has_issue("study_log_gap") or how == "moved away and back")
     log.put(said(4), START_NS)
     wait_until(lambda: log.flush(0.05))
