@@ -14,11 +14,11 @@ from pathlib import Path
 from tests.norm_monitor.view.browser import Browser
 
 FLAGGED_WITHIN_S = 1800.0  # the monitor runs on a bag without flags
-WIDTH, HEIGHT = 1100, 900
+WIDTH, HEIGHT = 1100, 1420
 SCRUB = "var cursor = document.getElementById('cursor'), still = document.getElementById('still'); cursor.value = {}"
 SHOW = "cursor.dispatchEvent(new Event('input'))"
-# A click on the flag goes to its onset. The picture of that moment stays on top, and the details come below it.
-EXPLAIN = "document.querySelector('#raised .error').click(); document.querySelector('.details-card').scrollIntoView()"
+# A click on the flag goes to its onset. Its picture comes first, then the timeline and the details.
+EXPLAIN = "document.querySelector('#raised .error').click(); scrollTo(0, document.querySelector('.moment-card').offsetTop - 12)"
 IS_SHOWN = "still.complete && still.naturalWidth && still.alt.endsWith(cursor.getAttribute('aria-valuetext'))"
 
 

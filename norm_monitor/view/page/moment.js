@@ -19,11 +19,16 @@ function showMoment() {
   const silence = nothing || (near.length ? "" : data.state.speech_missing ?? "Nobody speaks.");
   byId("said").replaceChildren(...near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text))), ...(silence ? [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, silence))] : []));
   byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.kind !== "decision" && make("small", {}, `${timeOf(item)}, ${flaggedAt(item)}`), item.why)));
-  byId("said").scrollTop = byId("said").scrollHeight;
   byId("present").textContent = !here ? "" : here.people ? `${here.people} ${here.people === 1 ? "person" : "people"} present${here.away ? ", looking away" : ""}` : "nobody present";
   showHealth(health, outages().filter((each) => each.start <= at).slice(-3));
   fillList();
   byId("later-note").hidden = !visible.some(hooks.isLater);
+  fitSaid(byId("said"));
+}
+// The oldest lines go, as half a line would look broken; of one long line, the end stays.
+function fitSaid(box) {
+  while (box.scrollHeight > box.clientHeight && box.childElementCount > 1) box.firstChild.remove();
+  box.scrollTop = box.scrollHeight;
 }
 // Who was there last stays until a later stretch is known, as frames arrive late.
 function presenceAt(at) {

@@ -74,6 +74,20 @@ def test_the_scrubber_shows_who_speaks_and_what_was_raised(shown: Browser) -> No
     assert flag.rationale in text(shown, "#raised")
 
 
+def test_the_moment_shows_no_half_lines(shown: Browser, timeline: SessionTimeline) -> None:
+    said = next(utterance for utterance in of(Utterance) if utterance.final)
+    words = " ".join(["and so on"] * 60)
+    for number in range(4):
+        times = {"start_ns": at_s(500 + number), "end_ns": at_s(500.5 + number), "stamp_ns": at_s(500.5 + number)}
+        timeline.take(replace(said, utterance_id=f"long{number}", text=f"{number} {words}", **times), at_s(504))
+    shown.until("document.getElementById('lines').textContent.includes('3 and so on')")
+    scrub(shown, at_s(503.2))
+    first_line = "document.querySelector('#said p').getBoundingClientRect()"
+    assert text(shown, "#said").count("and so on") >= 60
+    assert "3 and so on" in text(shown, "#said .speaking")
+    assert shown.run(f"{first_line}.top >= document.getElementById('said').getBoundingClientRect().top - 1")
+
+
 def test_a_flag_shows_its_times_and_when_it_was_flagged(shown: Browser, timeline: SessionTimeline) -> None:
     times = {"onset_ns": at_s(40.96), "offset_ns": at_s(44.02), "decision_ns": at_s(47.28)}
     flag = replace(of(SocialFlag)[0], event_id="timed", state=FlagState.OPENED, **times)
