@@ -1,4 +1,4 @@
-"""Photograph the page of a bag as a WebP: python docs/images/record_view.py BAG OUT.webp AT_S.
+"""Photograph the page of a bag as a WebP: python docs/images/record_view.py BAG OUT.webp AT_S [HEIGHT].
 
 At AT_S an error must stand. The picture shows its onset and its explanation.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.norm_monitor.view.browser import Browser
 
 FLAGGED_WITHIN_S = 1800.0  # the monitor runs on a bag without flags
-WIDTH, HEIGHT = 1100, 1420
+WIDTH = 1100
 SCRUB = "var cursor = document.getElementById('cursor'), still = document.getElementById('still'); cursor.value = {}"
 SHOW = "cursor.dispatchEvent(new Event('input'))"
 # A click on the flag goes to its onset. Its picture comes first, then the timeline and the details.
@@ -22,14 +22,14 @@ EXPLAIN = "document.querySelector('#raised .error').click(); scrollTo(0, documen
 IS_SHOWN = "still.complete && still.naturalWidth && still.alt.endsWith(cursor.getAttribute('aria-valuetext'))"
 
 
-def main(bag: str, out: str, at_s: str) -> None:
+def main(bag: str, out: str, at_s: str, height: str = "1420") -> None:
     """Open the page, choose the error and write what the page shows."""
     command = [sys.executable, "-m", "tactful_cli", "view", bag]
     with (
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view,
         contextlib.ExitStack() as at_end,
-        Browser(Path(folder, "profile"), width=WIDTH, height=HEIGHT) as browser,
+        Browser(Path(folder, "profile"), width=WIDTH, height=int(height)) as browser,
     ):
         at_end.callback(view.send_signal, signal.SIGINT)
         assert view.stdout is not None
