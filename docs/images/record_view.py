@@ -18,7 +18,8 @@ WIDTH = 1100
 SCRUB = "var cursor = document.getElementById('cursor'), still = document.getElementById('still'); cursor.value = {}"
 SHOW = "cursor.dispatchEvent(new Event('input'))"
 # A click on the flag goes to its onset. Its picture comes first, then the timeline and the details.
-EXPLAIN = "document.querySelector('#raised .error').click(); scrollTo(0, document.querySelector('.moment-card').offsetTop - 12)"
+TOP = "scrollTo(0, document.querySelector('.moment-card').offsetTop - 12)"
+EXPLAIN = f"document.querySelector('#raised .error').click(); {TOP}"
 IS_SHOWN = "still.complete && still.naturalWidth && still.alt.endsWith(cursor.getAttribute('aria-valuetext'))"
 
 
