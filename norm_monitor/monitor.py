@@ -90,7 +90,9 @@ class MonitorConfig(Config):
     def unit_model(self, matcher: TextMatcher) -> UnitModel:
         """Read the weights of units' facts, as fitted with what reads them; raise ConfigError if they are unusable."""
         path, limit_s = self.fusion.weights, self.fusion.answer_within_s
-        model = UnitModel.load(resolve_artefact_path(path)) if path else shipped_unit_model(matcher.reader_size)
+        model = (
+            UnitModel.load(resolve_artefact_path(path)) if path else shipped_unit_model(has_reader=matcher.has_reader)
+        )
         return model.with_answer_limit(limit_s) if limit_s else model
 
     def calibrated_fusion(self) -> FusionConfig:

@@ -108,9 +108,9 @@ class UtteranceCheck:
         self, matcher: TextMatcher, model: UnitModel | None = None, sensitivity: Sensitivity = Sensitivity.BALANCED
     ) -> None:
         self._matcher, self._lock, self._sensitivity = matcher, Lock(), sensitivity
-        self._model = model or shipped_unit_model(matcher.reader_size)
+        self._model = model or shipped_unit_model(has_reader=matcher.has_reader)
         is_weighed = self._model.kind_model(UnitKind.ROBOT_TURN, {}, is_early=True) is not None
-        self.read_by = "talk reader" if matcher.reader_size and is_weighed else "sentences"
+        self.read_by = "talk reader" if matcher.has_reader and is_weighed else "sentences"
 
     def forget(self) -> None:
         """Clear the state of the talk reader."""

@@ -152,7 +152,7 @@ class FlagOptions:
             **(
                 {"cues": [source_sha256(cue.find) for cue in load_custom_cues(self.cues).values()]} if self.cues else {}
             ),
-            "weights": shipped_unit_model(reader.manifest.size if reader else None).sha256(),
+            "weights": shipped_unit_model(has_reader=reader is not None).sha256(),
             "rejection_weights": shipped_rejection_model().sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,

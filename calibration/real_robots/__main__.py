@@ -56,7 +56,7 @@ def fit(
         )
         for unit in encounter.units
     ]
-    flagged = _left_out(stretches, invented, shipped_unit_model(matcher.reader_size))
+    flagged = _left_out(stretches, invented, shipped_unit_model(has_reader=matcher.has_reader))
     figures = {
         coder: {
             str(sensitivity): {

@@ -16,7 +16,6 @@ from calibration.talk_verdicts.rejection_fit import MeasuredTurn, estimate_each,
 from calibration.talk_verdicts.talk_file import LEAST_MEAN_RATING, Answers, JudgedTurn, Talk, judged_turns
 from calibration.timed_talk import TimedTurn, make_talk_records, make_unlabelled_truth
 from norm_core.engines.talk_reader import find_latest_reading
-from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
@@ -54,7 +53,7 @@ class CorpusReading:
     length: Array
     measured: tuple[MeasuredTurn, ...] = ()  # empty where the whole monitor did not run
     unanswered: int = 0
-    reader: ReaderSize | None = None  # the size of the talk reader, if one was loaded
+    has_reader: bool = False  # a talk reader was loaded
 
 
 def read_corpora(
@@ -115,8 +114,8 @@ def _read(  # noqa: PLR0917
         talks=len(talks),
         by="answers"
         if answers is not None
-        else f"{'words and times' if has_times else 'words'}{', by the talk reader' if matcher.reader_size else ''}",
-        reader=matcher.reader_size,
+        else f"{'words and times' if has_times else 'words'}{', by the talk reader' if matcher.has_reader else ''}",
+        has_reader=matcher.has_reader,
         turns=tuple(turns),
         with_reaction=columns[0],
         at_once=columns[1],
@@ -250,7 +249,7 @@ class _Verdicts:
     def __init__(self, reading: CorpusReading) -> None:
         self._faults = [turn.turn.faults for turn in reading.turns]
         self._is_rating = np.array([turn.turn.rating is not None for turn in reading.turns])
-        self._reader = reading.reader
+        self._has_reader = reading.has_reader
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
@@ -288,7 +287,7 @@ class _Verdicts:
             for values, is_rating in zip(self._faults, self._is_rating, strict=True)
         ]
         groups = {"": np.array(complaints) <= _MAX_COMPLAINTS, "_of_faults": self.is_fault}
-        points = shipped_unit_model(self._reader).operating_points
+        points = shipped_unit_model(has_reader=self._has_reader).operating_points
         figures: Figures = {"turns": int(groups[""].sum())}
         for sensitivity, point in points.items():
             flags = {name: among & (scores >= point.error) for name, among in groups.items()}

@@ -469,7 +469,7 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
 
     A turn is read as it ended, and again with the two lines after it.
     """
-    if scene.other_language or not matcher.reader_size:
+    if scene.other_language or not matcher.has_reader:
         return {}
     indices = [index for index, turn in enumerate(turns) if not turn.ongoing]
     finished = [turns[index] for index in indices]

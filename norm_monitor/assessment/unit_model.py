@@ -11,7 +11,6 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from norm_core.files.data_files import shipped_file
-from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.artefact import Artefact, load_artefact
@@ -240,10 +239,10 @@ def reads_amiss(facts: Facts) -> bool:
     return competence < error + PRAISE_MARGIN
 
 
-@lru_cache(maxsize=4)
-def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
+@lru_cache(maxsize=2)
+def shipped_unit_model(*, has_reader: bool = False) -> UnitModel:
     """Return the model that Tactful ships, for facts with those of a talk reader, of any size, or without."""
-    return UnitModel.load(SHIPPED_WITH_READER if reader else SHIPPED)
+    return UnitModel.load(SHIPPED_WITH_READER if has_reader else SHIPPED)
 
 
 def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:

@@ -14,7 +14,7 @@ from norm_core.engines.sentences.mapped_arrays import load_mapped_arrays
 from norm_core.engines.sentences.sentence_encoder import COSINE_DECIMALS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.files.data_files import shipped_file
-from norm_core.models.reader_folder import AUTO, ReaderSize
+from norm_core.models.reader_folder import AUTO
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
@@ -113,8 +113,8 @@ class TextMatcher(WordMatcher, Protocol):
         """Classify a robot turn in its exchange."""
 
     @property
-    def reader_size(self) -> ReaderSize | None:
-        """The size of the talk reader; None where none was loaded."""
+    def has_reader(self) -> bool:
+        """Whether a talk reader was loaded."""
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Return the talk reader's answers about each line; nothing without a reader, or where it failed."""
@@ -216,9 +216,9 @@ class EncoderMatcher:
         return self._reader.read(exchange)
 
     @property
-    def reader_size(self) -> ReaderSize | None:
-        """The size of the talk reader; None where none was loaded."""
-        return self._talk_reader.manifest.size if self._talk_reader else None
+    def has_reader(self) -> bool:
+        """Whether a talk reader was loaded."""
+        return self._talk_reader is not None
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Return what the talk reader makes of each line; nothing without one, or once it failed."""

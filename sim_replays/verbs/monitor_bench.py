@@ -218,7 +218,7 @@ def evaluate(
             "folder": str(talks.folder) if talks.folder else None,
             "encounters": len(chosen),
             "table": ThresholdTable.shipped().version,
-            "reader": meaning.reader_size is not None,
+            "reader": meaning.has_reader,
             "tolerance_s": TOLERANCE_S,
             **scores,
             "sensitivities": {
@@ -233,7 +233,7 @@ def evaluate(
     show_scores(rows, baselines)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
     show(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes")
-    show(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
+    show(f"read {'line by line by the talk reader' if meaning.has_reader else 'by sentences, without a talk reader'}")
     if len(chosen) == 1:
         show(NO_INTERVAL.format("encounter"))
     if asked:

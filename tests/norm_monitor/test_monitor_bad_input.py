@@ -47,7 +47,7 @@ class Whim:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
         return ExchangePrediction(probability=chance)
 
-    reader_size = None
+    has_reader = False
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         return ()

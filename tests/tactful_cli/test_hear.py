@@ -134,7 +134,7 @@ def test_a_talk_reader_brings_its_weights_wherever_a_monitor_is_described(
     without = FlagOptions().settings()
     monkeypatch.setenv("TACTFUL_READER", str(reader_folder))
     settings, matcher = FlagOptions().settings(), EncoderMatcher.shipped()
-    model = shipped_unit_model(matcher.reader_size)
+    model = shipped_unit_model(has_reader=matcher.has_reader)
     assert model is MonitorConfig().unit_model(matcher)
     assert settings["weights"] == model.sha256() != without["weights"]
     assert settings["reader"] == TalkReader.open(reader_folder).sha256

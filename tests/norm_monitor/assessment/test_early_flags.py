@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, TurnReading
-from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
@@ -43,7 +42,7 @@ NEWSPAPERS = "Newspapers are one euro fifty."
 class Reader:
     """Finds an error in a line of the robot's as it ends, and takes it back where a person is glad of it."""
 
-    reader_size = ReaderSize.MIDDLE
+    has_reader = True
 
     def __init__(self) -> None:
         self.lines: Sequence[str] = ()

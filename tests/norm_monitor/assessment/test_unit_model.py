@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.presence import Presence
 from norm_core.runtime.config import ConfigError
@@ -73,10 +72,10 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     }
 
 
-@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL])
-def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_what_no_camera_saw_is_not_weighed(has_reader: bool) -> None:
     """Weights that took the want of a camera for harmless talk hid half of the errors of robots without one."""
-    model = shipped_unit_model(reader)
+    model = shipped_unit_model(has_reader=has_reader)
     presences = (entry for entry in seen(0, 3) if isinstance(entry, Presence))
     by_sight = PresenceFacts(presences).around(scene_of(robot(1, 2, "Hello.")).robot_turns[0]).keys()
     added = [
@@ -88,14 +87,14 @@ def test_what_no_camera_saw_is_not_weighed(reader: ReaderSize | None) -> None:
 
 
 def test_a_silence_after_a_question_is_an_error_whatever_else_holds() -> None:
-    reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.SILENCE, {"owed_silence_s": 5.0})
+    reading = shipped_unit_model(has_reader=True).read(UnitKind.SILENCE, {"owed_silence_s": 5.0})
     assert reading is not None
     assert reading.odds[Polarity.ERROR] > 2
 
 
-@pytest.mark.parametrize("reader", [None, ReaderSize.SMALL])
-def test_no_fact_decides_alone_about_a_slow_robot(reader: ReaderSize | None) -> None:
-    slow_kinds = shipped_unit_model(reader).slow_kinds
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_no_fact_decides_alone_about_a_slow_robot(has_reader: bool) -> None:
+    slow_kinds = shipped_unit_model(has_reader=has_reader).slow_kinds
     assert slow_kinds
     assert not any(score.least for weights in slow_kinds.values() for score in weights.polarities.values())
 
@@ -110,7 +109,7 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
         "reader_error": 1.0, "reader_competence": competence, "pace_s": pace_s, "answers_so_far": 3.0, "words": 8.0,
         "text_competence_log_odds": 0.0,
     }  # fmt: skip
-    reading = shipped_unit_model(ReaderSize.SMALL).read(UnitKind.ROBOT_TURN, facts)
+    reading = shipped_unit_model(has_reader=True).read(UnitKind.ROBOT_TURN, facts)
     assert reading
     assert bool(reading.attributes[Polarity.COMPETENCE]) is is_praised
 
@@ -137,7 +136,7 @@ def test_what_the_reader_does_not_clearly_prefer_is_not_praised(
     ],
 )
 def test_a_slow_or_reporting_robot_has_weights_of_its_own(kind: UnitKind, facts: dict[str, float], slow: bool) -> None:
-    model = shipped_unit_model(ReaderSize.SMALL)
+    model = shipped_unit_model(has_reader=True)
     assert model.kind_model(kind, facts) is (model.slow_kinds if slow else model.kinds)[kind]
 
 
