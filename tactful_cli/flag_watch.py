@@ -27,7 +27,7 @@ from norm_monitor.assessment.cues import load_custom_cues, source_sha256
 from norm_monitor.assessment.fusion_config import FusionConfig
 from norm_monitor.assessment.rejection import TurnRejection, shipped_rejection_model
 from norm_monitor.assessment.unit_evidence import UnitEvidence
-from norm_monitor.assessment.unit_model import shipped_unit_model
+from norm_monitor.assessment.unit_model import Sensitivity, shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.replay.bag_driver import (
@@ -156,6 +156,7 @@ class FlagOptions:
             "rejection_weights": shipped_rejection_model().sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
+            **({"answer_within_s": self.fusion.answer_within_s} if self.fusion.answer_within_s else {}),
             **({"min_probability": list(self.fusion.min_probability)} if self.fusion.min_probability else {}),
             **({"answers": self.answers_sha256} if self.answers_sha256 else {}),
             "topic": self.topic,
@@ -167,14 +168,26 @@ class FlagOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SenseOptions:
-    """The options of a verb that say which topics of a bag hold sound and words, and who recognizes them."""
+class WatchOptions:
+    """The options of a verb that say which topics of a bag hold sound and words, and how the monitor weighs them."""
 
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = ""
     robot_topic: RobotTopics = None
     words_topic: WordsTopics = None
     language: Language = "en"
     whisper: WhisperModel = ""
+    sensitivity: Annotated[
+        Sensitivity, typer.Option(help="How many false errors to accept in order to find more true ones.")
+    ] = Sensitivity.BALANCED
+    answer_within: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=120,
+            help="Silence of the robot that counts as an error, whatever was said; 0: as fitted.",
+        ),
+    ] = 0.0
 
     def for_flags(self, **others: Any) -> FlagOptions:
         """Return what decides about the flags of a bag."""
@@ -183,6 +196,7 @@ class SenseOptions:
             robot_topics=tuple(self.robot_topic or ()),
             words_topics=tuple(self.words_topic or ()),
             whisper=WhisperConfig(model=self.whisper, language=self.language),
+            fusion=FusionConfig(sensitivity=self.sensitivity, answer_within_s=self.answer_within),
             **others,
         )
 

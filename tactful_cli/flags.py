@@ -17,8 +17,6 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock, ns_to_s
 from norm_core.runtime.wording import count_of, to_words
 from norm_monitor.assessment.explanation import explain
-from norm_monitor.assessment.fusion_config import FusionConfig
-from norm_monitor.assessment.unit_model import Sensitivity
 from norm_monitor.judge.coding import MISSING, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
@@ -26,7 +24,7 @@ from norm_monitor.replay.flag_runs import BagFlags, errors_per_hour, find_bags
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err, out, print_json, print_table, show
 from tactful_cli.flag_cluster import run_bags_on_ray
-from tactful_cli.flag_watch import BagWatch, SenseOptions
+from tactful_cli.flag_watch import BagWatch, WatchOptions
 from tactful_cli.talk_summary import TalkSummary
 from tactful_cli.verb_options import RobotOffset, make_app, with_options
 
@@ -202,11 +200,8 @@ def flags(
         list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
     ],
     *,
-    senses: SenseOptions,
+    watched: WatchOptions,
     robot_offset_ms: RobotOffset = 0,
-    sensitivity: Annotated[
-        Sensitivity, typer.Option(help="How many false errors to accept in order to find more true ones.")
-    ] = Sensitivity.BALANCED,
     cues: Annotated[
         list[str] | None,
         typer.Option("--cue", metavar="NAME", help="A custom cue of an installed package. Repeatable."),
@@ -233,8 +228,7 @@ def flags(
     judge = LaterJudge.of(later, folder)
     if judge and ray_address:
         raise TactfulError("--ray: excludes --ask-later and --answers, which take little time; leave one out")
-    options = senses.for_flags(
-        fusion=FusionConfig(sensitivity=sensitivity),
+    options = watched.for_flags(
         cues=tuple(cues or ()),
         robot_offset_ms=robot_offset_ms,
         answers_sha256=judge.answers.sha256 if later.answers and judge else "",

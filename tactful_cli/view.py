@@ -24,7 +24,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.replay.bag_driver import BagSenses, feed_monitor, make_replay_monitor
+from norm_monitor.replay.bag_driver import feed_monitor, make_replay_monitor
 from norm_monitor.session_log.recording import LOGGED_TYPES, read_bag_records
 from norm_monitor.session_log.schema import Review
 from norm_monitor.view.page_items import ms_since
@@ -33,7 +33,7 @@ from norm_monitor.view.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from norm_monitor.view.timeline import SessionTimeline
 from norm_monitor.view.view_server import ViewServer
 from tactful_cli.console import complain, err
-from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of
+from tactful_cli.flag_watch import FlagOptions, WatchOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.session_options import face_finder, holds_flags
 from tactful_cli.verb_options import make_app, with_options
@@ -213,7 +213,7 @@ def shown_records(bag: BagReader, timeline: SessionTimeline, options: FlagOption
         if not any(topic.type_name == message_type(Utterance) for topic in bag.topics):
             timeline.set_state("speech_missing", NO_SPEECH)
         return _recorded(bag, timeline, (*LOGGED_TYPES, MonitorStatus))
-    return _monitored(bag, timeline, options.senses(bag, timeline.title))
+    return _monitored(bag, timeline, options)
 
 
 def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
@@ -228,13 +228,14 @@ def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) 
         timeline.note(f"{count_of(unreadable, 'message')} of the bag cannot be read")
 
 
-def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> Iterator[tuple[int, Any]]:
+def _monitored(bag: BagReader, timeline: SessionTimeline, options: FlagOptions) -> Iterator[tuple[int, Any]]:
     """Return what the senses and the monitor make of the bag."""
+    senses = options.senses(bag, timeline.title)
     timeline.note("The bag holds no flags, so the monitor runs on it here, without a judge.")
 
     def run() -> Iterator[tuple[int, Any]]:
         clock = ReplayClock()
-        monitor = make_replay_monitor(senses.sources, clock)
+        monitor = make_replay_monitor(senses.sources, clock, options.fusion)
         published = list(
             _recorded(bag, timeline, (Decision, MonitorStatus))
         )  # read first: a bag is read once at a time
@@ -260,7 +261,7 @@ def view(
     ] = None,
     namespace: Annotated[str, typer.Option(help=f"Namespace of the robot, as given to {PROGRAM} up.")] = "",
     *,
-    senses: SenseOptions,
+    watched: WatchOptions,
     show_faces: Annotated[bool, typer.Option("--show-faces", help="Do not blur faces.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
@@ -309,7 +310,7 @@ def view(
             start_ns, end_ns = reader.bounds_ns or (0, 0)
             timeline = SessionTimeline(bag.resolve().name, start_ns)
             timeline.extend_to(end_ns)
-            records = shown_records(reader, timeline, senses.for_flags())
+            records = shown_records(reader, timeline, watched.for_flags())
             stills = BagStills(bag, find, shows_faces=show_faces)
             with serving(timeline, stills.at if stills.topic else None):
                 for known_ns, record in records:

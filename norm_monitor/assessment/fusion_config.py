@@ -66,6 +66,10 @@ class FusionConfig(Config):
                 raise ValueError(f"write NAME=PROBABILITY, where NAME is one of {', '.join(_THRESHOLD_NAMES)}")
         return thresholds
 
+    def describe(self) -> str:
+        """Say how it weighs, for a reader of a log; whatever else is set is in the digest alone."""
+        return f"sensitivity {self.sensitivity.value}, answer_within_s {self.answer_within_s:g}"
+
     def thresholds_at(
         self,
         point: OperatingPoint,

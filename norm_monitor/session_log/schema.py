@@ -65,6 +65,7 @@ class SessionInfo:
     end_ns: int | None = None
     retention_days: int | None = None  # None: not stated
     table_version: str = ""
+    weighed_by: str = ""  # the monitor's sensitivity and limit of an answer, as it began
     config_sha256: str = ""
     software_version: str = ""
     migrated_from: str = ""  # head hash of the log that this one was recovered from

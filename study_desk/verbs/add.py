@@ -39,7 +39,7 @@ from study_desk.study.add_session import (
     plan_session,
 )
 from tactful_cli.console import complain, err, print_result, remark
-from tactful_cli.flag_watch import FlagOptions, SenseOptions, remarks_of, senses_of
+from tactful_cli.flag_watch import FlagOptions, WatchOptions, remarks_of, senses_of
 from tactful_cli.session_options import holds_flags
 from tactful_cli.verb_options import AsJson, with_options
 
@@ -84,7 +84,7 @@ def add(
             help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
         ),
     ] = None,
-    senses: SenseOptions,
+    watched: WatchOptions,
     as_json: AsJson = False,
 ) -> None:
     """Add a session to a study: log its bag, without images and sound, or move its log there.
@@ -119,13 +119,16 @@ def add(
     if watch is None:
         with BagReader(source) as reader:
             watch = not holds_flags(reader)
-    if (senses.robot_topic or senses.words_topic) and not watch:
-        complain(
-            "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
-        )
-    run_monitor = partial(_run_monitor, options=senses.for_flags())
+    options = watched.for_flags()
+    if watch:
+        table = ThresholdTable.shipped()
+        weighed_by = options.fusion.describe()
+        info = replace(info, table_version=table.version, weighed_by=weighed_by, config_sha256=table.sha256())
+    elif watched != WatchOptions():
+        complain("options of the monitor: not used, because the bag's flags are logged; run the monitor with --watch")
+    run_monitor = partial(_run_monitor, options=options) if watch else None
     log = choose_log_folder(study, session, planned)
-    _log_session(source, log, info, make_redactor(keys, info.participants), run_monitor if watch else None, as_json)
+    _log_session(source, log, info, make_redactor(keys, info.participants), run_monitor, as_json)
     note_session(study, session, planned)
 
 
@@ -143,9 +146,6 @@ def _log_session(  # noqa: PLR0917
     bag: Path, folder: Path, info: SessionInfo, redactor: Redactor, run_monitor: RecordsOf | None, as_json: bool
 ) -> None:
     """Write the log of a bag, with its own flags or those of the monitor, and print what it holds."""
-    if run_monitor:
-        table = ThresholdTable.shipped()
-        info = replace(info, table_version=table.version, config_sha256=table.sha256())
     entry_count, unreadable_count = log_bag(bag, folder, info, WallClock(), redactor, run_monitor)
     recording = open_recording(folder)
     result = {
@@ -172,7 +172,7 @@ def _run_monitor(bag: BagReader, options: FlagOptions) -> Iterator[tuple[int, An
     """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
     senses = senses_of(bag, options.topic, options.whisper, options.robot_topics, words_topics=options.words_topics)
     clock = ReplayClock()
-    monitor = make_replay_monitor(senses.sources, clock)
+    monitor = make_replay_monitor(senses.sources, clock, options.fusion)
     start_ns, end_ns = bag.bounds_ns or (0, 0)
     events: set[str] = set()
     try:

@@ -223,6 +223,14 @@ def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path, mon
     assert len((tmp_path / "run" / "raw.jsonl").read_text().splitlines()) == 3  # none was run twice
 
 
+def test_a_limit_of_the_answer_flags_what_the_weights_leave(bags: Path) -> None:
+    talk = bags / "session_2"  # an answer comes after 8 s
+    assert [flag["polarity"] for flag in flags(talk)].count("error") == 0
+    (late,) = (flag for flag in flags(talk, "--answer-within", "4") if flag["polarity"] == "error")
+    assert "the robot said nothing for 8.0 s" in late["rationale"]
+    assert run(bags, "--answer-within", "121").returncode == 2
+
+
 def test_a_run_goes_on_only_with_its_own_settings(bags: Path, tmp_path: Path) -> None:
     results(bags / "pilot", "--out", tmp_path / "run")
     refused = run(bags, "--out", tmp_path / "run", "--sensitivity", "quiet")

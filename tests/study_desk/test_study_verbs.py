@@ -104,12 +104,20 @@ def test_add_takes_flags_as_recorded_or_runs_the_monitor(log: Path, tmp_path: Pa
         bag.write("/tactful/decisions", recording.decisions[0], recording.decisions[0].decided_ns)
         bag.write("/tactful/flags", recording.flags[0], recording.end_ns)
     study = init_study(tmp_path / "a", "a")
-    for option, name in ((), "recorded"), (("--watch",), "watched"):
+    told = {}
+    weighed = ("--sensitivity", "keen", "--answer-within", "2.5")
+    for option, name in (weighed, "recorded"), (("--watch",), "watched"), (("--watch", *weighed), "weighed"):
         ended = tactful("study", "add", str(study.folder), str(tmp_path / "bag"), "--session", name, *option)
         assert ended.returncode == 0, ended.stderr
-    assert open_recording(study.folder / "sessions/recorded").flags == recording.flags[:1]
+        told[name] = ended.stderr
+    recorded, weighed_anew = (open_recording(study.folder / "sessions" / name) for name in ("recorded", "weighed"))
+    assert (recorded.flags, recorded.info.weighed_by) == (recording.flags[:1], "")
+    assert "not used, because the bag's flags are logged" in told["recorded"]
+    assert "not used" not in told["weighed"]
+    assert weighed_anew.info.weighed_by == "sensitivity keen, answer_within_s 2.5"
     anew = open_recording(study.folder / "sessions/watched")
     assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
+    assert len(weighed_anew.flags) > len(anew.flags)
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 

@@ -185,6 +185,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.clock,
                 self.health_log,
                 context=config.judge.deployment_context,
+                weighed_by=config.fusion.describe(),
                 config_sha256=config.sha256(),
             )
         except TactfulError as error:

@@ -35,6 +35,7 @@ class StudySession:
         health_log: HealthLog,
         *,
         context: str,
+        weighed_by: str,
         config_sha256: str,
     ) -> None:
         """Open the log, if one is configured. `config_sha256` covers the whole configuration of the node.
@@ -45,7 +46,10 @@ class StudySession:
         self._events: dict[str, None] = {}
         self._log = None
         if config.log:
-            self._log = LiveLog(_make_opener(config, table, clock, context, config_sha256), health_log)
+            self._log = LiveLog(
+                _make_opener(config, table, clock, context=context, weighed_by=weighed_by, config_sha256=config_sha256),
+                health_log,
+            )
 
     @property
     def keeps(self) -> bool:
@@ -93,7 +97,7 @@ class StudySession:
 
 
 def _make_opener(
-    config: StudyConfig, table: ThresholdTable, clock: Clock, context: str, config_sha256: str
+    config: StudyConfig, table: ThresholdTable, clock: Clock, *, context: str, weighed_by: str, config_sha256: str
 ) -> Callable[[], StudyLog]:
     participants = parse_participants(config.participants, config.no_words)
     redactor = make_redactor(_expand_path(config.key_file), participants, _expand_path(config.policy))
@@ -106,6 +110,7 @@ def _make_opener(
         start_ns=clock.now_ns(),
         retention_days=config.retention_days or None,
         table_version=table.version,
+        weighed_by=weighed_by,
         config_sha256=config_sha256,
         software_version=__version__,
     )
