@@ -12,7 +12,7 @@ from norm_monitor.session_log.schema import CONSENSUS, MONITOR, Label
 from scoring.agreement_coefficients import Tally
 from scoring.event_matching import Matches, match_events
 
-ALL = "all"
+ALL, ANY = "all", "any"
 # The categories of a frame.
 YES = "yes"
 NO = "no"
@@ -59,10 +59,15 @@ def collect_sessions(recordings: Iterable[Recording]) -> list[CodedSession]:
 
 
 def list_label_groups(sessions: Sequence[CodedSession], coders: Sequence[str]) -> list[tuple[str | None, str | None]]:
-    """List "all", then each polarity and attribute that any of the coders used."""
+    """List "all", each polarity with any attribute, then each polarity and attribute that any of the coders used."""
     labels = [label for session in sessions for coder in coders for label in session.labels.get(coder, ())]
     used = {(label.polarity, label.attribute) for label in labels}
-    return [(None, None), *((p.value, a.value) for p in Polarity for a in Attribute if (p, a) in used)]
+    polarities = [polarity for polarity in Polarity if any(polarity == label.polarity for label in labels)]
+    return [
+        (None, None),
+        *((polarity.value, None) for polarity in polarities),
+        *((p.value, a.value) for p in polarities for a in Attribute if (p, a) in used),
+    ]
 
 
 def select(labels: Sequence[Label], polarity: str | None, attribute: str | None) -> list[Label]:
@@ -107,10 +112,14 @@ def match(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
     )
 
 
+def match_onsets(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
+    """Pair as many labels as possible with onsets within the tolerance."""
+    return match_events([x.start_ns for x in a], [x.start_ns for x in b], tolerance_ns, in_order=True)
+
+
 def match_any(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
     """Match like `match`, then pair the rest with any label, to show disagreements on meaning."""
     alike = match(a, b, tolerance_ns)
-    onsets_ns = ([a[i].start_ns for i in alike.left_a], [b[j].start_ns for j in alike.left_b])
-    others = match_events(*onsets_ns, tolerance_ns, in_order=True)
+    others = match_onsets([a[i] for i in alike.left_a], [b[j] for j in alike.left_b], tolerance_ns)
     pairs = [*alike.pairs, *((alike.left_a[i], alike.left_b[j]) for i, j in others.pairs)]
     return Matches.of(pairs, len(a), len(b))

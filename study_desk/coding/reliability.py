@@ -23,9 +23,20 @@ from scoring.agreement_coefficients import (
     number_or_none,
     weighted_kappas,
 )
+from scoring.event_matching import Matches
 from scoring.f1 import f1_score
 from scoring.intervals import percentile_interval
-from study_desk.coding.labels import ALL, CodedSession, count_frames, list_label_groups, match, match_any, select
+from study_desk.coding.labels import (
+    ALL,
+    ANY,
+    CodedSession,
+    count_frames,
+    list_label_groups,
+    match,
+    match_any,
+    match_onsets,
+    select,
+)
 
 # The least sessions that hold a label for an interval: with fewer, resamples vary too little.
 MIN_SESSIONS = 5
@@ -77,7 +88,7 @@ class AgreementRow:
     comparison: str  # human-human or monitor-human
     coders: tuple[str, ...]
     polarity: str  # or all
-    attribute: str  # or all
+    attribute: str  # or all; any: whatever the attributes
     measure: str
     tolerance_s: float | None
     units: int  # number of events or frames behind it
@@ -151,7 +162,8 @@ class CoderRows:
                 yield self._compute_from_frames(group, KAPPA, cohen_kappas)
                 yield self._compute_from_frames(group, ALPHA, krippendorff_alphas)
             for tolerance_s in self._settings.tolerances_s:
-                counts = np.array([_count_hits(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
+                pair = match if _tells_attributes(group) else match_onsets
+                counts = np.array([_count_hits(pair(a, b, s_to_ns(tolerance_s))) for a, b in pairs])
                 yield self._make_row(group, EVENT_F1, partial(_compute_f1s, counts), int(counts.sum()), tolerance_s)
         every = [self._select_labels(session, (None, None)) for session in self._sessions]
         tallies = [_tally_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
@@ -166,7 +178,7 @@ class CoderRows:
 
     def _select_labels(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
         first, second = (select(session.labels[coder], *group) for coder in self._coders)
-        return first, second
+        return (first, second) if _tells_attributes(group) else (_merge(first), _merge(second))
 
     def _compute_from_frames(self, group: LabelGroup, measure: str, coefficients: Coefficients) -> AgreementRow:
         frame_s = self._settings.frame_s
@@ -194,7 +206,7 @@ class CoderRows:
             comparison=self._comparison,
             coders=self._coders,
             polarity=group[0] or ALL,
-            attribute=group[1] or ALL,
+            attribute=group[1] or (ANY if group[0] else ALL),
             measure=measure,
             tolerance_s=tolerance_s,
             units=units,
@@ -203,9 +215,17 @@ class CoderRows:
         )
 
 
-def _count_hits(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
-    """Count hits, labels of `b` without a match, and labels of `a` without a match."""
-    matching = match(a, b, tolerance_ns)
+def _tells_attributes(group: LabelGroup) -> bool:
+    return group[1] is not None or group[0] is None
+
+
+def _merge(labels: Sequence[Label]) -> list[Label]:
+    """Merge labels of one onset, such as those of a flag with several attributes."""
+    return list({label.start_ns: label for label in labels}.values())
+
+
+def _count_hits(matching: Matches) -> tuple[int, int, int]:
+    """Count hits, labels of the second coder without a match, and labels of the first without a match."""
     return len(matching.pairs), len(matching.left_b), len(matching.left_a)
 
 

@@ -13,7 +13,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.session_log.recording import Recording, check_distinct, open_recording
 from norm_monitor.session_log.study_folder import Study, is_study
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.labels import collect_sessions
+from study_desk.coding.labels import ALL, ANY, collect_sessions
 from study_desk.coding.reliability import (
     ALPHA,
     ANY_TWO,
@@ -37,7 +37,7 @@ _LEGEND = (
     "Kappa, severity: linear weights, of events that both labelled alike. n: events that either marked; two with "
     "onsets within the seconds named count once. Below each figure its 95 % interval; – with fewer than "
     f"{MIN_SESSIONS} sessions that hold the label, and where a figure is undefined. %: resamples without a figure, "
-    "which the interval leaves out."
+    "which the interval leaves out. Any attribute: labels of one onset count once, and need not share an attribute."
 )
 # The heads of columns, in two lines.
 _COLUMNS = {
@@ -85,7 +85,9 @@ def _make_table(title: str, rows: list[AgreementRow]) -> Table:
 
 
 def _name_label(row: AgreementRow) -> str:
-    return "all" if row.attribute == "all" else f"{row.polarity} {row.attribute.replace('_', ' ')}"
+    if row.attribute == ANY:
+        return f"{row.polarity}, any attribute"
+    return ALL if row.attribute == ALL else f"{row.polarity} {row.attribute.replace('_', ' ')}"
 
 
 def _name_column(row: AgreementRow) -> str:

@@ -205,6 +205,18 @@ def test_labels_match_labels_of_their_kind_first() -> None:
     assert match_any(mine, yours, NS_PER_S).pairs == ((0, 1), (1, 0))
 
 
+def test_a_flag_of_three_attributes_agrees_with_a_code_of_one_where_attributes_do_not_count() -> None:
+    named = (Attribute.EMOTIONS, Attribute.ENGAGEMENT, Attribute.USER_INTENTION)
+    flag = [make_label(9.0, attribute) for attribute in named]
+    labels = {MONITOR: tuple(flag), "C-1": (make_label(9.8, Attribute.ENGAGEMENT, coder="C-1"),)}
+    session = CodedSession(name="S1", start_ns=0, end_ns=60 * NS_PER_S, labels=labels)
+    rows = [row for row in measure_agreement([session]).rows if (row.measure, row.tolerance_s) == (EVENT_F1, 1.0)]
+    figures = {(row.polarity, row.attribute): (row.estimate.value, row.units) for row in rows}
+    assert figures["error", "any"] == (1.0, 1)
+    assert figures["all", "all"] == (0.5, 3)  # one hit, two misses
+    assert figures["error", "emotions"] == (0.0, 1)
+
+
 def find_row(
     rows: tuple[AgreementRow, ...], measure: str, coders: set[str], tolerance_s: float | None = None
 ) -> AgreementRow:

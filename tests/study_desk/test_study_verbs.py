@@ -258,10 +258,11 @@ def read_columns(table: Table) -> dict[str, list[str]]:
 def test_agreement_tables_count_events_by_tolerance() -> None:
     columns = read_columns(list(make_agreement_tables(measure_two_coders()))[1])
     # In each of two sessions, two events match within 1 s. The third counts as two.
-    assert columns["n\n1 s"] == ["8", "2", "4", "2"]
+    assert columns["n\n1 s"] == ["8", "6", "2", "4", "2"]
     assert list(columns)[2:6] == ["kappa\nevents", "kappa\nframes", "alpha\nframes", "F1\n1 s"]
-    assert columns["kappa\nframes"][1] == ".00\n–"  # two sessions give no interval
-    assert columns["label"] == ["all", "error emotions", "error engagement", "error user intention"]
+    assert columns["kappa\nframes"][2] == ".00\n–"  # two sessions give no interval
+    labels = ["error emotions", "error engagement", "error user intention"]
+    assert columns["label"] == ["all", "error, any attribute", *labels]
 
 
 def test_escapes_in_names_are_printed_as_text(tmp_path: Path) -> None:
