@@ -37,7 +37,7 @@ VERBS = {
     "test": "tactful_cli.tests",
 }
 # The verbs whose results the talk reader improves. A checkout's set-up makes it; a package, the first of these verbs.
-READING = ("demo", "flags", "hear", "mcp", "up")
+READING = {"demo", "flags", "hear", "mcp", "up", "view", "study add", "bench monitor"}
 HELP = ("-h", "--help")
 
 
@@ -104,7 +104,8 @@ def tactful(
 
 def _provide_reader(arguments: list[str]) -> None:
     """Make the talk reader before the first verb that reads, as an installed package has no set-up that does."""
-    if IS_PACKAGE and arguments[:1] and arguments[0] in READING and not set(HELP) & set(arguments):
+    verbs = {*arguments[:1], " ".join(arguments[:2])}
+    if IS_PACKAGE and READING & verbs and not set(HELP) & set(arguments):
         from tactful_cli.models.reader import provide_reader  # noqa: PLC0415  half a second
 
         provide_reader()

@@ -1,4 +1,4 @@
-"""Talks with people's verdicts, one a line: docs/reference/file_formats_selection_and_models.md."""
+"""Talks with people's verdicts, one a line: docs/reference/talk_corpora.md."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -23,13 +23,13 @@ class FusionConfig(Config):
     )
     min_probability: tuple[str, ...] = Field(
         default=(),
-        description="thresholds for a polarity or an attribute, such as error=0.8 or emotions=0.9, in place of those "
-        "of the sensitivity",
+        description="thresholds: for a polarity in place of that of the sensitivity, such as error=0.8; for an "
+        "attribute the least, such as emotions=0.9",
         json_schema_extra=LIVE,
     )
     min_probability_judged: tuple[str, ...] = Field(
         default=(),
-        description="the same for moments that the judge has answered about",
+        description="the same for moments that the judge has answered about, at balanced alone",
     )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a moment accepts evidence; then its flag closes"

@@ -203,7 +203,7 @@ class _Spell:
 
 
 def find_nearness(scene: Scene, table: ThresholdTable, matcher: WordMatcher) -> Iterator[CueAnswer]:
-    """Find stays of the robot within intimate distance of a person, without anything handed over or touched."""
+    """Find stays of the robot too near to a person, without anything handed over or touched."""
     cue = table.cues["too_near"]
     threshold_m = cue.value("distance_m")
     lasting_ns = s_to_ns(cue.value("lasting_s"))
