@@ -102,7 +102,7 @@ def tactful(
     """An online norm monitor and action selector for social robots on ROS 2."""
 
 
-def _provide_reader(arguments: list[str]) -> None:
+def provide_reader_first(arguments: list[str]) -> None:
     """Make the talk reader before the first verb that reads, as an installed package has no set-up that does."""
     verbs = {*arguments[:1], " ".join(arguments[:2])}
     if IS_PACKAGE and READING & verbs and not set(HELP) & set(arguments):
@@ -118,7 +118,7 @@ def main(program: typer.Typer = app, name: str = "tactful") -> None:
             signal.signal(number, signal.default_int_handler)  # as Ctrl-C, so that no child process survives
     try:
         if program is app:
-            _provide_reader(sys.argv[1:])
+            provide_reader_first(sys.argv[1:])
         program(prog_name=name)
     except TactfulError as error:
         complain(str(error))

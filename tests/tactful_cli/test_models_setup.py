@@ -11,6 +11,7 @@ from norm_core.models.manifest import Manifest
 from norm_core.models.reader_folder import BASES, ReaderSize
 from norm_core.models.store import PullError, hash_file, make_lock, write_lock
 from norm_core.runtime.config import check_config
+from tactful_cli import main
 from tactful_cli.models.reader import provide_reader
 from tests.norm_core.models.tiny_decoder import write_adapter, write_tiny_decoder
 
@@ -76,3 +77,15 @@ def test_a_first_run_makes_the_small_reader_and_without_a_network_goes_on_withou
     assert "no talk reader, so fewer errors are flagged, and later: pip could not fetch it" in capsys.readouterr().err
     provide_reader()
     assert made == [ReaderSize.SMALL]
+
+
+def test_only_verbs_that_run_the_monitor_make_the_reader_in_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(main, "IS_PACKAGE", True)
+    monkeypatch.setattr("tactful_cli.models.reader.provide_reader", lambda: calls.append("made"))
+    for line in ("flags bag", "study add zoo bag", "bench monitor", "view"):
+        main.provide_reader_first(line.split())
+    assert calls == ["made"] * 4
+    for line in ("", "study status zoo", "bench run egonormia", "flags --help"):
+        main.provide_reader_first(line.split())
+    assert calls == ["made"] * 4
