@@ -24,6 +24,12 @@ def _is_broken(page: Path, target: str) -> bool:
     return bool(anchor) and found.suffix == ".md" and anchor not in anchors(found)
 
 
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_no_line_is_a_comment_to_the_site(page: Path) -> None:
+    """MyST leaves out a line that begins with a percent sign, such as a figure's."""
+    assert [line for line in page.read_text(encoding="utf-8").splitlines() if line.lstrip().startswith("%")] == []
+
+
 def test_every_page_has_a_link_to_it() -> None:
     """The index and the entry pages lead to each page of docs/."""
     linked = {(page.parent / target.partition("#")[0]).resolve() for page in pages() for _, target in links(page)}

@@ -40,9 +40,10 @@ def _bars(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
     rivals = {label: find(place)["value"] for label, place in content.get("rivals", {}).items()}
     ends = [figure.get(end, 0) for figure in figures for end in ("value", "high", "control")]
     most = max(*ends, *rivals.values())
-    scale, bottom = (WIDTH - _LEFT - 70) / most, 50 + _ROW * len(figures)
     step = next(step for step in _STEPS if most <= 5 * step)
-    for tick in (step * count for count in range(int(most // step) + 1)):
+    last = ceil(most / step)
+    scale, bottom = (WIDTH - _LEFT - 70) / (step * last), 50 + _ROW * len(figures)
+    for tick in (step * count for count in range(last + 1)):
         yield f'<path class="axis" d="M{_LEFT + tick * scale:.1f},44 V{bottom}"/>'
         yield f'<text class="tick" x="{_LEFT + tick * scale:.1f}" y="{bottom + 18}">{tick:g}</text>'
     has_intervals = all("low" in figure for figure in figures)
