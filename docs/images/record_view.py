@@ -1,6 +1,6 @@
 """Photograph the page of a bag as a WebP: python docs/images/record_view.py BAG OUT.webp AT_S [HEIGHT].
 
-At AT_S an error must stand. The picture shows its onset and its explanation.
+At AT_S an error must stand. The picture shows that moment and the explanation of the error.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ FLAGGED_WITHIN_S = 1800.0  # the monitor runs on a bag without flags
 WIDTH = 1100
 SCRUB = "var cursor = document.getElementById('cursor'), still = document.getElementById('still'); cursor.value = {}"
 SHOW = "cursor.dispatchEvent(new Event('input'))"
-# A click on the flag goes to its onset. Its picture comes first, then the timeline and the details.
+# A click on the flag chooses it and goes to its onset, so the moment is set again.
 TOP = "scrollTo(0, document.querySelector('.moment-card').offsetTop - 12)"
 EXPLAIN = f"document.querySelector('#raised .error').click(); {TOP}"
 IS_SHOWN = "still.complete && still.naturalWidth && still.alt.endsWith(cursor.getAttribute('aria-valuetext'))"
@@ -36,7 +36,8 @@ def main(bag: str, out: str, at_s: str, height: str = "1420") -> None:
         assert view.stdout is not None
         browser.open(view.stdout.readline().strip())
         browser.until("!document.getElementById('meta').innerText.includes('so far')", FLAGGED_WITHIN_S)
-        browser.run(f"{SCRUB.format(float(at_s) * 1000)}; {SHOW}; {EXPLAIN}")
+        moment = f"{SCRUB.format(float(at_s) * 1000)}; {SHOW}"
+        browser.run(f"{moment}; {EXPLAIN}; cursor.value = {float(at_s) * 1000}; {SHOW}")
         browser.until(IS_SHOWN)
         picture = browser.send("Page.captureScreenshot", format="webp", quality=80)["data"]
         Path(out).write_bytes(b64decode(picture))
