@@ -3,13 +3,15 @@
 Questions that the live judge asks too have its prompts. Options are scored, and texts are generated.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
 from norm_core import __version__
 from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.prompt import Part, Prompt, Question, Text
+from norm_core.engines.prompt_file import load_prompt_file
 from norm_core.engines.reply import Scores, make_provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.episode import Answer, Query
@@ -25,13 +27,15 @@ from norm_monitor.judge import questions as judge
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt
 from norm_monitor.judge.judge import excerpt_prompt
-from sim_replays.suites import clip_norms, segments
+from norm_monitor.judge.transcript import choose_pictures, format_transcript
 
 CHOICES = ("pre", "post", "rationale", "correction")
 SEGMENT_TASKS = ("error3", "error2", "attributes", "multi", *CHOICES)
 NORM_TASKS = ("adherence", "evidence", "norm")
 TASKS = (*SEGMENT_TASKS, *NORM_TASKS)
 CULTURES = {"us": "en", "cn": "zh"}  # by the style of a query, the language of its prompt
+_SEGMENTS = load_prompt_file("segments", "sim_replays.suites")  # of human-robot talk, in the terms of HSRI
+_CLIPS = load_prompt_file("clip_norms", "sim_replays.suites")  # about a norm, as in VideoNorms
 _ATTRIBUTE_THRESHOLD = 0.5  # probability from which a segment has an attribute
 _EMOTIONS_INDEX = list(Attribute).index(Attribute.EMOTIONS)
 
@@ -84,16 +88,15 @@ class SuiteAnswerer:
             return self._make_answer(query, window, deadline, Outcome.INVALID, reason=fault)
         locale = CULTURES[query.style] if query.task in NORM_TASKS else "en"
         prefix = self._make_prefix(query, window, locale)
+        texts = _CLIPS.texts[locale]
         if query.task == "norm":
-            prompt = clip_norms.ask_norm(prefix, query.question, locale)
+            prompt = _ask(texts["specific"].format(query.question)).after(prefix)
             return self._write(query, window, deadline, prompt, StatedNorm)
         answer = self._choose(query, window, deadline, locale)
         if query.task != "evidence" or answer.outcome is not Outcome.ANSWERED:
             return answer
-        is_kept = answer.chosen == (0,)
-        written = self._write(
-            query, window, deadline, clip_norms.ask_evidence(prefix, query.question, is_kept, locale), NormEvidence
-        )
+        prompt = _ask(texts["evidence"].format(query.question, texts["outcomes"][answer.chosen[0]])).after(prefix)
+        written = self._write(query, window, deadline, prompt, NormEvidence)
         if written.outcome is not Outcome.ANSWERED:
             return written
         return replace(written, chosen=answer.chosen, probabilities=answer.probabilities)
@@ -156,12 +159,14 @@ class SuiteAnswerer:
             prompt = excerpt_prompt(Excerpt.of_segment(window), max_images, locale, faces_aside=faces_aside)
             if query.task == "error3":  # The live judge asks this question, word for word.
                 return prompt
-            return replace(prompt, version=prompt.version.replace(judge.VERSION, segments.VERSION))
-        prompt = clip_norms.make_prefix(window, max_images, locale, faces_aside=faces_aside)
-        if window.frames or window.utterances:
-            return prompt
-        # Without records, "nobody speaks" would claim too much.
-        return replace(prompt, parts=tuple(part for part in prompt.parts if isinstance(part, Text)))
+            return replace(prompt, version=prompt.version.replace(judge.VERSION, _SEGMENTS.version))
+        parts: list[Part] = [Text(text=_CLIPS.texts[locale]["task"])]
+        if faces_aside:
+            parts.append(judge.forbid_face_reading(locale))
+        if window.frames or window.utterances:  # Without records, "nobody speaks" would claim too much.
+            parts += choose_pictures(window.frames, max_images, window.start_ns)
+            parts.append(format_transcript(window.utterances, window.start_ns, locale))
+        return Prompt(version=f"{_CLIPS.version}-{locale}{'-faces-aside' * faces_aside}", parts=tuple(parts))
 
     def _write(
         self, query: Query, window: Window, deadline: Deadline, prompt: Prompt, schema: type[BaseModel]
@@ -222,20 +227,27 @@ class SuiteAnswerer:
 
 
 def _make_questions(query: Query, locale: str) -> list[Question]:
-    """Return the questions with options of a query."""
+    """Return the questions with options of a query; those about a segment follow the prefix of the judge."""
+    texts, clip_texts = _SEGMENTS.texts, _CLIPS.texts[locale]
     match query.task:
         case "error3":
             return [judge.ask_polarity()]
         case "error2":
-            return [segments.ask_whether_error()]
+            return [_ask(texts["is_error"], options=("yes", "no"))]
         case "attributes":
-            return segments.ask_attributes(query.question)
+            known = Text(text=texts["known"][query.question])
+            return [replace(question, parts=(known, *question.parts)) for question in judge.ask_attributes()]
         case "multi":
-            return [segments.ask_whether_several(query.question)]
+            several = texts["several"].format("; ".join(judge.list_meanings()))
+            return [_ask(texts["known"][query.question], several, options=("yes", "no"))]
         case "adherence" | "evidence":
-            return [clip_norms.ask_whether_kept(query.question, locale)]
+            return [_ask(clip_texts["kept"].format(query.question), options=clip_texts["outcomes"])]
         case _:
-            return [segments.ask_choice(query.task, query.options)]
+            return [_ask(texts["choices"][query.task], options=query.options)]
+
+
+def _ask(*texts: str, options: Sequence[str] = ()) -> Question:
+    return Question(parts=tuple(Text(text=text) for text in texts), options=tuple(options))
 
 
 def _find_emotion_questions(query: Query) -> tuple[int, ...]:
@@ -247,8 +259,8 @@ def _find_fault(query: Query) -> str:
     """Return why a query cannot be answered; empty if it can be."""
     if query.task not in TASKS:
         return f"task: the judge has no task {query.task!r}; name one of {', '.join(TASKS)}"
-    if query.task in {"attributes", "multi"} and query.question not in segments.KINDS:
-        return f"question: should be one of {', '.join(segments.KINDS)}, the kind of the segment"
+    if query.task in {"attributes", "multi"} and query.question not in _SEGMENTS.texts["known"]:
+        return f"question: should be one of {', '.join(_SEGMENTS.texts['known'])}, the kind of the segment"
     if query.task in NORM_TASKS and (query.style not in CULTURES or not query.question.strip()):
         return f"question and style: should name a norm, or its category, and one of {', '.join(CULTURES)}"
     if query.task in CHOICES and len(query.options) < 2:
