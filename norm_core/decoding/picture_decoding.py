@@ -1,6 +1,7 @@
-"""Decode pictures from outside; their size is checked before memory is used."""
+"""Decode pictures from outside, whose size is checked before memory is used, and encode pictures."""
 
 import struct
+from typing import Any
 
 import numpy as np
 import simplejpeg
@@ -54,3 +55,13 @@ def decode_picture(data: bytes) -> NDArray[np.uint8] | None:
     except (UnpackError, cv2.error):
         return None
     return None if pixels is None else np.asarray(pixels, np.uint8)
+
+
+def encode_jpeg(pixels: NDArray[Any], quality: int) -> bytes:
+    """Encode a BGR picture; `quality` is of 100."""
+    import cv2  # noqa: PLC0415  # as above
+
+    is_encoded, jpeg = cv2.imencode(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, quality))
+    if not is_encoded:
+        raise RuntimeError("the image library could not encode a JPEG")
+    return bytes(jpeg.tobytes())

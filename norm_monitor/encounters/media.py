@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.decoding.picture_decoding import encode_jpeg
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.encounters.encounter import ROBOT, Encounter, Noise, ScriptedTurn
@@ -65,19 +66,12 @@ def render_frame(timeline: Timeline, at_s: float) -> bytes:
     seen = [(index, person) for index, person in enumerate(timeline.people) if person.is_seen(at_s)]
     for index, person in sorted(seen, key=lambda entry: -_distance_m(entry[1], at_s)):
         _draw_person(image, person, at_s, (index + 1) / (len(timeline.people) + 1), mirrored=index % 2 == 1)
-    return _encode_jpeg(image)
+    return encode_jpeg(image, JPEG_QUALITY)
 
 
 def render_empty_room() -> bytes:
     """Render the camera's JPEG of the empty room."""
-    return _encode_jpeg(_draw_room())
-
-
-def _encode_jpeg(image: Pixels) -> bytes:
-    encoded, jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-    if not encoded:
-        raise EncounterPictureError("the image library could not encode a JPEG")
-    return bytes(jpeg.tobytes())
+    return encode_jpeg(_draw_room(), JPEG_QUALITY)
 
 
 def _distance_m(person: Sighting, at_s: float) -> float:

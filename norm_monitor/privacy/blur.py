@@ -14,7 +14,6 @@ from norm_core.decoding.picture_decoding import decode_picture
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
 from norm_core.records.presence import Face
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, make_picture
@@ -52,10 +51,6 @@ class NoFacePolicy(StrEnum):
     DROP = "drop"
 
 
-class BlurError(TactfulError, ValueError):
-    """An image cannot be made."""
-
-
 def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
     """Make the faces unrecognizable. Without a face detector, blur the whole image."""
     height, width = image.shape[:2]
@@ -70,14 +65,6 @@ def blur_faces(image: Pixels, faces: Sequence[Face] | None) -> Pixels:
             blocks = cv2.resize(part, (columns, rows), interpolation=cv2.INTER_AREA)
             out[top:bottom, left:right] = cv2.resize(blocks, part.shape[1::-1], interpolation=cv2.INTER_LINEAR)
     return out
-
-
-def encode_jpeg(image: Pixels, quality: int = 70) -> bytes:
-    """Encode a BGR image as JPEG."""
-    encoded, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    if not encoded:
-        raise BlurError("a picture could not be encoded")
-    return data.tobytes()
 
 
 def _enlarge_box(face: Face, width: int, height: int) -> tuple[int, int, int, int]:

@@ -11,11 +11,12 @@ import cv2
 import numpy as np
 
 from norm_core.bags.reader import BagReader
+from norm_core.decoding.picture_decoding import encode_jpeg
 from norm_core.records.frame import Frame
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, decode_pixels, encode_jpeg
+from norm_monitor.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, decode_pixels
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.session_log.recording import Recording, make_bag_ref
 
@@ -29,6 +30,7 @@ MAX_STILLS = 64
 MAX_FRAMES = 700
 # A larger frame does not come from Tactful's camera node.
 MAX_FRAME_BYTES = 200_000
+_JPEG_QUALITY = 70  # of 100
 # An older picture does not show the moment.
 _MAX_AGE_NS = 2 * NS_PER_S
 LIVE_REACH_NS = 5 * NS_PER_S
@@ -81,7 +83,7 @@ class StillCache:
                 image = blur_faces(image, self._find(image) if self._find else None)
         except cv2.error:  # such as a picture of no bytes
             return None
-        return None if image is None else encode_jpeg(image)
+        return None if image is None else encode_jpeg(image, _JPEG_QUALITY)
 
 
 class BagStills:

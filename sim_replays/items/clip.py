@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import av
-import cv2
 
+from norm_core.decoding.picture_decoding import encode_jpeg
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.items.target import SuiteError
@@ -83,23 +83,15 @@ def _decode_video(path: Path, times_s: Sequence[float]) -> Iterator[bytes]:
                 last_frame = frame
                 while due_s and frame.time is not None and frame.time >= due_s[0] - _TIME_TOLERANCE_S:
                     due_s.pop(0)
-                    yield _encode_jpeg(frame)
+                    yield encode_jpeg(frame.to_ndarray(format="bgr24"), _JPEG_QUALITY)
                 if not due_s:
                     return
             if last_frame is None:
                 raise SuiteError(f"{path}: holds no picture; convert or fetch the video again")
             for _ in due_s:
-                yield _encode_jpeg(last_frame)
+                yield encode_jpeg(last_frame.to_ndarray(format="bgr24"), _JPEG_QUALITY)
     except (av.error.FFmpegError, OSError, IndexError) as error:
         raise SuiteError(f"{path}: cannot be read as a video: {error}; convert or fetch it again") from error
-
-
-def _encode_jpeg(frame: av.VideoFrame) -> bytes:
-    pixels = frame.to_ndarray(format="bgr24")
-    is_encoded, jpeg = cv2.imencode(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY))
-    if not is_encoded:
-        raise SuiteError("the image library could not encode a JPEG")
-    return bytes(jpeg.tobytes())
 
 
 def _measure_video_s(path: Path | None) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
-from norm_core.decoding.picture_decoding import decode_picture
+from norm_core.decoding.picture_decoding import decode_picture, encode_jpeg
 from norm_core.health.health_log import HealthLog
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
@@ -137,16 +137,13 @@ def tile_pictures(frames: Sequence[Frame]) -> Frame:
         row, column = divmod(index, _TILES_ACROSS)
         cell = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         sheet[row * height : (row + 1) * height, column * width : (column + 1) * width] = cell
-    is_encoded, jpeg = cv2.imencode(".jpg", sheet, (cv2.IMWRITE_JPEG_QUALITY, _TILES_JPEG_QUALITY))
-    if not is_encoded:
-        raise RuntimeError("the image library could not encode a JPEG")
     hashes = "".join(frame.payload_sha256 for frame in frames)
     return replace(
         newest,
         payload_sha256=hashlib.sha256(hashes.encode()).hexdigest(),
         tile_width_px=sheet.shape[1],
         tile_height_px=sheet.shape[0],
-        tile_jpeg=jpeg.tobytes(),
+        tile_jpeg=encode_jpeg(sheet, _TILES_JPEG_QUALITY),
     )
 
 

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
+from norm_core.decoding.picture_decoding import encode_jpeg
 from norm_core.health.health_log import HealthLog
 from norm_core.records.frame import Frame
 from norm_core.records.record import record
@@ -178,9 +179,6 @@ class FrameKeeper:
         pixels = decode(picture)
         height, width = pixels.shape[:2]
         tile = _shrink(pixels, self._config.tile_width_px)
-        encoded, jpeg = cv2.imencode(".jpg", tile, (cv2.IMWRITE_JPEG_QUALITY, self._config.jpeg_quality))
-        if not encoded:
-            raise RuntimeError("the image library could not encode a JPEG")
         return Frame(
             stamp_ns=stamp_ns,
             frame_id=picture.frame_id,
@@ -191,7 +189,7 @@ class FrameKeeper:
             payload_sha256=hashlib.sha256(memoryview(picture.data)).hexdigest(),
             tile_width_px=tile.shape[1],
             tile_height_px=tile.shape[0],
-            tile_jpeg=jpeg.tobytes(),
+            tile_jpeg=encode_jpeg(tile, self._config.jpeg_quality),
         )
 
 
