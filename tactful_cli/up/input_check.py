@@ -59,7 +59,11 @@ def inputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str) 
     if people := parameters.get("people"):
         tracked = _input("people", people, "humans", "tracked people", "ids_type", ("/IdsList",))
         inputs.append(replace(tracked, topic=f"{tracked.topic.rstrip('/')}/persons/tracked", is_stream=True))
-    return [_resolved(topic_input, node_namespace) for topic_input in inputs if topic_input.topic]
+    return [
+        read if read.topic.startswith("/") else replace(read, topic=f"{node_namespace}/{read.topic}")
+        for read in inputs
+        if read.topic
+    ]
 
 
 def _input(  # noqa: PLR0917
@@ -118,12 +122,6 @@ def outputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str)
     if "encounter_player" in parameters:
         nodes_by_topic[f"{node_namespace}/{ROBOT_SPEECH_TOPIC}"] = "encounter_player"
     return nodes_by_topic
-
-
-def _resolved(wanted: Input, node_namespace: str) -> Input:
-    if wanted.topic.startswith("/"):
-        return wanted
-    return replace(wanted, topic=f"{node_namespace}/{wanted.topic}")
 
 
 class NearestTopics:
@@ -276,8 +274,7 @@ def _check(
     if topic is None:
         if wanted.topic in inside:
             return CheckedInput(input=wanted, verdict=InputVerdict.OK, found=f"comes from {inside[wanted.topic]}")
-        is_action = wanted.topic in survey.actions
-        if is_action:
+        if wanted.topic in survey.actions:
             return CheckedInput(input=wanted, verdict=InputVerdict.OK, found="an action")
         return CheckedInput(
             input=wanted, verdict=InputVerdict.MISSING, found="nobody publishes it", remedy=_remedy(wanted, near)

@@ -10,7 +10,7 @@ from tactful_cli.lasting_reasons import LastingReasons
 
 # A node sends one heartbeat a second.
 SILENT_AFTER_S = 3.0
-# Length of silence after which the process of a node is killed.
+# Length of silence that means that the process of a node hangs; it is then killed.
 HANGS_AFTER_S = 30.0
 # If nothing looks at the board for so long, this process itself stood still.
 STOOD_STILL_S = 10.0
@@ -113,7 +113,7 @@ class NodeBoard:
             # Heartbeats may wait unread.
             self.restart_silences(now_s)
         self._looked_s = now_s
-        silent = self._find_silent(now_s, SILENT_AFTER_S) - self._silent
+        silent = self.find_silent(now_s, SILENT_AFTER_S) - self._silent
         self._silent |= silent
         return [f"{name}: {SILENCE}" for name in sorted(silent)]
 
@@ -123,11 +123,7 @@ class NodeBoard:
             if view.is_active:
                 self.nodes[name] = replace(view, heartbeat_s=now_s)
 
-    def find_hanging(self, now_s: float) -> set[str]:
-        """Find the active nodes whose long silence means that their process hangs."""
-        return self._find_silent(now_s, HANGS_AFTER_S)
-
-    def _find_silent(self, now_s: float, after_s: float) -> set[str]:
+    def find_silent(self, now_s: float, after_s: float) -> set[str]:
         """Find the active nodes without a heartbeat for `after_s`."""
         return {name for name, view in self.nodes.items() if view.is_active and now_s - view.heartbeat_s > after_s}
 

@@ -220,16 +220,11 @@ def _moved(parameters: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Move topics into the namespace; names that do not begin with / move with their node."""
     if not namespace:
         return parameters
-    return {
-        name.replace(_QOS, f"{_QOS}{namespace}/"): (
-            _moved_name(value, namespace) if name.endswith(TOPIC_PARAMETERS) and isinstance(value, str) else value
-        )
-        for name, value in parameters.items()
-    }
-
-
-def _moved_name(name: str, namespace: str) -> str:
-    return f"/{namespace}{name}" if name.startswith("/") else name
+    moved = {}
+    for name, value in parameters.items():
+        is_moved = name.endswith(TOPIC_PARAMETERS) and isinstance(value, str) and value.startswith("/")
+        moved[name.replace(_QOS, f"{_QOS}{namespace}/")] = f"/{namespace}{value}" if is_moved else value
+    return moved
 
 
 TIMEOUT_S = 120.0

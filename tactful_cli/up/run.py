@@ -180,7 +180,7 @@ class Supervisor:
             self._board.restart_silences(now_s)
         for line in self._board.take_time(now_s):
             self._tell(line)
-        hanging = self._board.find_hanging(now_s)
+        hanging = self._board.find_silent(now_s, HANGS_AFTER_S)
         for host, nodes in self._hosts.items():
             if silent := hanging.intersection(nodes):
                 names = " and ".join(sorted(silent))

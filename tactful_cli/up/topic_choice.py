@@ -254,7 +254,8 @@ def format_profile(nodes: Mapping[str, Any], choices: InitChoices, survey: Surve
         if node == "ears":
             if not topic:
                 lines.append(_NO_WORDS_REMARK)
-            lines += [_format_robot_remark(choices.robot or choices.robot_voice)]
+            robot = choices.robot or choices.robot_voice
+            lines.append(f"# {robot.name}: {robot.remark}" if robot else _NO_ROBOT_REMARK)
         if node == "monitor":
             lines.append(_SILENCE_REMARK)
         section = {full_topic(node): {"ros__parameters": parameters}}
@@ -297,9 +298,3 @@ def _set_robot_speech(choices: InitChoices) -> dict[str, Any]:
     if robot.type_name == ROBOT_SPEECH_TYPE and not robot.is_reliable:
         parameters["qos_overrides"] = {robot.name: {"subscription": {"reliability": "best_effort"}}}
     return parameters
-
-
-def _format_robot_remark(robot: TopicCandidate | None) -> str:
-    if robot is None:
-        return _NO_ROBOT_REMARK
-    return f"# {robot.name}: {robot.remark}"

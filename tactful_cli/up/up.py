@@ -84,7 +84,10 @@ def up(  # noqa: PLR0917
     if check + init + policy > 1:
         raise TactfulError("up: --check, --init and --policy exclude each other; give one of them")
     if not profile:
-        _list_profiles()
+        table = Table("profile", "what for")
+        for name, about in shipped().items():
+            table.add_row(name, escape(about))
+        print_table(table)
         complain("up: name a profile, or the file of one")
         raise typer.Exit(EXIT_BAD_INPUT)
     if importlib.util.find_spec("norm_nodes") is None:
@@ -117,14 +120,6 @@ def _warn_about_security() -> None:
         complain(f"policy: not enforced: sros2 is not installed; install it with apt install {apt}")
     elif os.environ.get("ROS_SECURITY_ENABLE") != "true" or os.environ.get("ROS_SECURITY_STRATEGY") != "Enforce":
         complain("policy: not enforced: set ROS_SECURITY_ENABLE=true and ROS_SECURITY_STRATEGY=Enforce")
-
-
-def _list_profiles() -> None:
-    """Print the shipped profiles."""
-    table = Table("profile", "what for")
-    for name, about in shipped().items():
-        table.add_row(name, escape(about))
-    print_table(table)
 
 
 def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:

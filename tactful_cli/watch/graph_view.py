@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from norm_core.records.decision import Decision, Veto
-from norm_core.records.flag import Evidence, FlagState, Polarity, SocialFlag
+from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.json_codec import RecordError
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence, PresenceState
@@ -141,7 +141,8 @@ def _changes(before: KnownFlag, new: SocialFlag) -> Iterator[str]:
 
 def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
     yield "why", flag.rationale
-    shown = sorted(flag.evidence, key=_importance)[:SHOWN_EVIDENCE]
+    # What was held against a threshold comes first, then what weighed most.
+    shown = sorted(flag.evidence, key=lambda fact: (fact.threshold is None, -abs(fact.weight or 0.0)))[:SHOWN_EVIDENCE]
     rationale = flag.rationale
     for evidence in shown:
         text = describe_measurement(replace(evidence, quote="") if evidence.quote in rationale else evidence)
@@ -153,11 +154,6 @@ def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
         yield "sum", total
     if flag.correction and flag.state is not FlagState.WITHDRAWN:
         yield "instead", flag.correction
-
-
-def _importance(evidence: Evidence) -> tuple[bool, float]:
-    """Sort what was held against a threshold first, then what weighed most."""
-    return evidence.threshold is None, -abs(evidence.weight or 0.0)
 
 
 class SpeechView:
@@ -211,10 +207,6 @@ class GraphView:
             yield from self._take(line)
         except RecordError as error:
             yield from self._take_problem(f"{line.topic}: {error}")
-
-    def take_time(self, now_ns: int) -> Iterator[WatchRow]:
-        """Report nodes that have fallen silent by `now_ns`."""
-        return self.nodes.take_time(now_ns)
 
     def _take(self, line: GraphLine) -> Iterator[WatchRow]:
         record = line.read()
@@ -274,9 +266,6 @@ def decision_row(decision: Decision) -> WatchRow:
 
 
 def _took(provenance: Provenance) -> str:
-    return f", after {_duration(provenance.total_ns)}" if provenance.total_ns else ""
-
-
-def _duration(duration_ns: int) -> str:
-    duration_s = ns_to_s(duration_ns)
-    return f"{duration_s:.1f} s" if duration_s >= 1 else f"{duration_s * 1000:.0f} ms"
+    took_s = ns_to_s(provenance.total_ns)
+    duration = f"{took_s:.1f} s" if took_s >= 1 else f"{took_s * 1000:.0f} ms"
+    return f", after {duration}" if provenance.total_ns else ""

@@ -202,7 +202,7 @@ def _show(stream: GraphStream, view: GraphView) -> None:
                 add_line(order, view, line, clock)
             if time.monotonic() - looked_s >= LOOK_EVERY_S:
                 looked_s = time.monotonic()
-                order.add(now_ns, [*view.take_time(now_ns)])
+                order.add(now_ns, [*view.nodes.take_time(now_ns)])
             _print(screen, order.due(now_ns))
     except KeyboardInterrupt:
         _print(screen, order.due())
@@ -219,8 +219,4 @@ def add_line(order: TalkOrder, view: GraphView, line: GraphLine, clock: ArrivalC
 
 def _print(screen: EventScreen, due: Iterable[tuple[int, Sequence[WatchRow]]]) -> None:
     for at_ns, rows in due:
-        screen.print(rows, _time_of_day(at_ns))
-
-
-def _time_of_day(time_ns: int) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(time_ns // NS_PER_S))
+        screen.print(rows, time.strftime("%H:%M:%S", time.localtime(at_ns // NS_PER_S)))

@@ -214,11 +214,11 @@ def test_time_without_reading_heartbeats_is_not_a_hang() -> None:
     for second in range(int(SETTLED_AFTER_S), int(HANGS_AFTER_S) + 1):
         node_board.take_status(heartbeat("camera"), float(second))
         node_board.take_time(float(second))
-        assert node_board.find_hanging(float(second)) == set()
-    assert node_board.find_hanging(HANGS_AFTER_S + 1) == {"ears"}
+        assert node_board.find_silent(float(second), HANGS_AFTER_S) == set()
+    assert node_board.find_silent(HANGS_AFTER_S + 1, HANGS_AFTER_S) == {"ears"}
     late_s = HANGS_AFTER_S + STOOD_STILL_S + 1  # nobody looked meanwhile
     node_board.take_time(late_s)
-    assert node_board.find_hanging(late_s) == set()
+    assert node_board.find_silent(late_s, HANGS_AFTER_S) == set()
 
 
 class ReadLate:

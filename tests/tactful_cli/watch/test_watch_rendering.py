@@ -171,8 +171,8 @@ def test_a_new_monitor_leaves_the_old_flags_without_an_end(view: GraphView) -> N
 
 def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
     status_log(view, STATUS)
-    assert not list(view.take_time(AT_NS + 4 * NS_PER_S))
-    (row,) = view.take_time(AT_NS + 6 * NS_PER_S)
+    assert not list(view.nodes.take_time(AT_NS + 4 * NS_PER_S))
+    (row,) = view.nodes.take_time(AT_NS + 6 * NS_PER_S)
     assert row.text.startswith("monitor: no heartbeat for 5 s")
     assert "monitor: from silent to ok" in log_of(view, line_of("status", STATUS, AT_NS + 7 * NS_PER_S))
 
