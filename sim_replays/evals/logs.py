@@ -183,7 +183,11 @@ def compare_runs(first: ScoredRun, second: ScoredRun) -> list[Difference]:
         parts = [targets_by_task.get(task, {}) for task in tasks]
         ids = [item for item in parts[0] if all(item in part for part in parts)]
         if ids:
-            scores = [_score_jointly(parts, ids, run.predictions) for run in (first, second)]
+            answers = [[part[item] for item in ids] for part in parts]
+            scores = [  # 1 for each item that is right in every task
+                np.min([_score_answers(targets, run.predictions) == 1 for targets in answers], axis=0).astype(float)
+                for run in (first, second)
+            ]
             rows.append(_compare_task(name, [parts[0][item] for item in ids], *scores))
     return rows
 
@@ -195,12 +199,6 @@ def _check_pair(first: ScoredRun, second: ScoredRun) -> None:
         raise SuiteError(f"not paired: {names} asked other data, pictures or another variant (-T); ask both the same")
     if {target.key for target in first.targets} != {target.key for target in second.targets}:
         raise SuiteError(f"not paired: {names} are not of the same questions; ask both the same")
-
-
-def _score_jointly(parts: Sequence[Mapping[str, Target]], ids: Sequence[str], predictions: Predictions) -> Array:
-    """Return 1 for each item that is right in every task, and else 0; `parts` are the targets of each task by id."""
-    is_right = [_score_answers([part[item] for item in ids], predictions) == 1 for part in parts]
-    return np.asarray(np.all(is_right, axis=0), np.float64)
 
 
 def _compare_task(task: str, targets: Sequence[Target], first: Array, second: Array) -> Difference:

@@ -102,12 +102,10 @@ def _hash_pictures(items: Iterable[RunItem]) -> str:
 def _make_sample(asked: AskedSample, targets: Mapping[Key, Target]) -> Sample:
     item = asked.item
     item_targets = [targets[item.item or item.id, query.task] for query in item.queries]
-    shown = "\n\n".join(map(_describe_query, item.queries))
-    if asked.prompts:
-        shown = "\n\n".join(query.question for query in asked.prompts.queries)
+    shown = [query.question for query in asked.prompts.queries] if asked.prompts else map(_describe_query, item.queries)
     return Sample(
         id=item.id,
-        input=shown,
+        input="\n\n".join(shown),
         target=[_describe_right(query, target, item) for query, target in zip(item.queries, item_targets, strict=True)],
         metadata={
             "suite": asked.asking.suite,

@@ -51,11 +51,9 @@ def make_fixed_control(choose: Choice) -> Control:
 
 def make_drawn_control(choose: Choice) -> Control:
     """Make a control of a choice that is drawn: the mean and the spread of several draws."""
-
-    def score_draws(suite: Suite, targets: Sequence[Target]) -> Figures:
-        return average_figures([suite.compute_figures(targets, choose(targets, seed)) for seed in range(_DRAWS)])
-
-    return score_draws
+    return lambda suite, targets: average_figures(
+        [suite.compute_figures(targets, choose(targets, seed)) for seed in range(_DRAWS)]
+    )
 
 
 def draw_by_rate(targets: Sequence[Target], seed: int = 0) -> Predictions:

@@ -115,14 +115,12 @@ def check_items(
     """Score each control, and compare it with the answers of HUMAN and MODEL, which are files of predictions."""
     targets = [item.target for item in items]
     repeats = Counter((item.target.group, item.target.task, option) for item in items for option in item.options)
-
-    def count_repeats(item: AskedItem) -> list[int]:
-        return [-repeats[item.target.group, item.target.task, option] for option in item.options]
-
     controls: dict[str, Callable[[], Predictions]] = {
         POSITION: lambda: choose_best_position(targets),
         "longest option": lambda: _choose_highest(items, lambda item: list(map(len, item.options))),
-        "least repeated option": lambda: _choose_highest(items, count_repeats),
+        "least repeated option": lambda: _choose_highest(
+            items, lambda item: [-repeats[item.target.group, item.target.task, option] for option in item.options]
+        ),
         "options alone": lambda: _choose_by_wording(items, encoder),
         "blind: encoder": lambda: _ask_without_scene(blind_model, items),
     }
