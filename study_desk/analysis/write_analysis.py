@@ -218,7 +218,8 @@ class WrittenAnalysis:
 def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAnalysis:
     """Write every file, readable by its owner alone, and note them as outputs of the study."""
     _check_free(folder)
-    make_private_folder(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
     contents = {
         "sessions.csv": _format_csv(_list_columns(tables, "sessions"), tables.sessions),
         "events.csv": _format_csv(_list_columns(tables, "events"), tables.events),
@@ -237,7 +238,7 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
         else:
             contents[script.name] = text
     for name, text in contents.items():
-        write_private(folder / name, text)
+        write_atomic(folder / name, text.encode("utf-8", "replace"), mode=0o600)
         note_study_output(study, folder / name, ANALYSIS)
     return WrittenAnalysis(files=tuple(folder / name for name in contents), edited=tuple(edited))
 
@@ -249,17 +250,6 @@ def _check_free(folder: Path) -> None:
         raise StudyError(
             f"{folder}: exists, and is not an analysis: name a new folder, an empty one or an earlier analysis"
         )
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder that its owner alone can enter."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a text that its owner alone can read."""
-    write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
 
 
 def _format_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:

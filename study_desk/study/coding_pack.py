@@ -142,7 +142,11 @@ def _link_media(
         if not path.is_file():
             remarks.append(f"{name}: {media.path} is not there, so it is left out")
             continue
-        linked = _copy_into_pack(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
+        linked = path
+        if copy_media:
+            linked = folder / "media" / f"{name}_{path.name}"
+            linked.parent.mkdir(mode=0o700, exist_ok=True)
+            shutil.copyfile(path, linked)
         links.append(LinkedMedia(path=str(linked), offset_s=media.offset_s))
         if not has_length(str(linked)):
             remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
@@ -178,9 +182,3 @@ def _make_media(  # noqa: PLR0917
 
 def _name_nobody(name: str) -> str:
     return f"{name}: media left out, as study.yaml names no participant who agreed to be watched: add them to it"
-
-
-def _copy_into_pack(path: Path, target: Path) -> Path:
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    shutil.copyfile(path, target)
-    return target

@@ -87,7 +87,9 @@ def withdraw(
                     changed[name] = count
     for name in sorted(own_logs.keys() - faults.keys()):
         with _note_fault(faults, name):
-            _note_in_log(own_logs[name], withdrawal, clock)
+            if withdrawal not in [entry.record for entry in read(own_logs[name]).entries]:
+                with StudyLog.resume(own_logs[name], clock) as writer:
+                    writer.append(withdrawal, 0)
     touched = sessions | changed.keys()
     outputs = remove_outputs(study, touched, kinds)
     left: dict[str, str] = {}
@@ -121,13 +123,6 @@ def _note_in_study(study: Study, withdrawal: Withdrawal, clock: Clock) -> None:
     for consent in withdrawal.consents:
         if consent not in study.file.participants[withdrawal.participant].withdrawn:
             study.set(("participants", withdrawal.participant, "withdrawn", consent.value), today)
-
-
-def _note_in_log(log: Path, withdrawal: Withdrawal, clock: Clock) -> None:
-    """Note in a log that a withdrawal is carried out there, unless it is noted."""
-    if withdrawal not in [entry.record for entry in read(log).entries]:
-        with StudyLog.resume(log, clock) as writer:
-            writer.append(withdrawal, 0)
 
 
 def _plan_erasures(
