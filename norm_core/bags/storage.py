@@ -70,19 +70,9 @@ def is_bag(path: Path) -> bool:
     return path.is_dir() and ((path / METADATA).is_file() or any(is_stored(file) for file in path.iterdir()))
 
 
-def is_packed(path: Path) -> bool:
-    """Return whether the whole file is compressed."""
-    return path.suffix == _PACKED
-
-
-def is_sqlite(path: Path) -> bool:
-    """Return whether the file's name is that of a sqlite3 storage."""
-    return path.name.removesuffix(_PACKED).endswith(".db3")
-
-
 def suggest_recovery(path: Path) -> str:
     """Return the command that saves the readable part of a damaged file."""
-    if is_sqlite(path):
+    if path.name.removesuffix(_PACKED).endswith(".db3"):
         return f"save its readable rows with sqlite3 {path.name} .recover | sqlite3 NEW.db3"
     return f"save its readable part with mcap recover {path.name} -o NEW.mcap"
 
@@ -95,7 +85,7 @@ def list_files(path: Path) -> Listing:
         if not is_stored(path):
             raise BagError(f"{path}: is not a bag: neither a folder nor a file that ends in {' or '.join(STORED_AS)}")
         return Listing(files=(path,), promised={}, digests={})
-    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=_make_natural_key)
+    files = sorted((file for file in path.iterdir() if file.is_file() and is_stored(file)), key=make_natural_key)
     information, notes = _read_metadata(path)
     if information is None:
         if not files:
@@ -133,9 +123,9 @@ def _read_metadata(path: Path) -> tuple[_Information | None, list[str]]:
         return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0].removeprefix(f'{path}/')})"]
 
 
-def _make_natural_key(path: Path) -> tuple[object, ...]:
+def make_natural_key(path: Path) -> tuple[object, ...]:
     """Make a key that sorts session_2 before session_10."""
-    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
+    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(path)))
 
 
 class StorageFile:
@@ -153,7 +143,7 @@ class StorageFile:
                 f"play or copy it with rosbag2 once, or merge it with sqlite3 {path.name} .tables"
             )
         try:
-            file = self._unpack() if is_packed(path) else path
+            file = self._unpack() if path.suffix == _PACKED else path
             self._reader = open_bounded(file)
         except Exception as error:  # the bag library raises its parsers' errors
             self._remove()

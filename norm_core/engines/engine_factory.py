@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from norm_core.engines.direct_engine import DirectEngine
@@ -10,7 +11,6 @@ from norm_core.engines.engine import Backend
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.settings import OpenAISettings, TransformersSettings
 from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_cpu
-from norm_core.models.machine import measure_free_ram_mb
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import C, check_config
@@ -84,6 +84,20 @@ def measure_free_memory(manifest: Manifest) -> tuple[str, float]:
         device = _read_settings(TransformersSettings, manifest).device
         gpu = None if device == "cpu" else _ask_torch_for_gpu(int(device.partition(":")[2] or 0))
     return gpu or (MAIN_MEMORY, measure_free_ram_mb())
+
+
+def measure_free_ram_mb() -> float:
+    """Return the available memory of the machine, or of the process's container if that is less."""
+    meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
+    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit_bytes, used_bytes = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        free_bytes = min(free_bytes, limit_bytes - used_bytes + int(caches.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        pass  # There is no container with a limit.
+    return free_bytes / 1e6
 
 
 def _ask_torch_for_gpu(index: int) -> tuple[str, float] | None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 
 from norm_core.runtime.errors import TactfulError
@@ -35,8 +35,4 @@ def find_installed_extras() -> tuple[str, ...]:
 
 def is_installed(package: str) -> bool:
     """Return whether a package is installed."""
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True
+    return any(distributions(name=package))

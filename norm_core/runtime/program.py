@@ -1,21 +1,12 @@
 """The name of the command line, for messages that name a command, and the commit of the checkout."""
 
 import subprocess
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 
 from norm_core.files.data_files import shipped_file
 
-
-def _is_package() -> bool:
-    try:
-        distribution("tactful")
-    except PackageNotFoundError:
-        return False
-    return True
-
-
 # Whether Tactful is installed as a package; otherwise it runs in a checkout.
-IS_PACKAGE = _is_package()
+IS_PACKAGE = any(distributions(name="tactful"))
 PROGRAM = "tactful" if IS_PACKAGE else "./tactful"
 
 

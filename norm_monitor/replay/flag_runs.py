@@ -3,14 +3,13 @@
 The folder is readable by its owner alone, because the flags quote what people said.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.storage import is_bag
+from norm_core.bags.storage import is_bag, make_natural_key
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
@@ -81,7 +80,7 @@ def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
             bags = [folder for folder in path.rglob("*") if folder.is_dir() and is_bag(folder)]
             if not bags:
                 raise BagError(f"{path}: is not a bag and holds none; name a bag or a folder with bags")
-            names |= {bag: str(bag.relative_to(path)) for bag in sorted(bags, key=_split_numbers)}
+            names |= {bag: str(bag.relative_to(path)) for bag in sorted(bags, key=make_natural_key)}
         else:
             names[path] = path.name or str(path)
     shared_names = {name for name, count in Counter(names.values()).items() if count > 1}
@@ -92,11 +91,6 @@ def bag_digest(bag: BagReader) -> str:
     """Hash the topics, types, counts, times and file sizes of a bag."""
     topics = [(topic.topic, topic.type_name, topic.message_count) for topic in bag.topics]
     return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
-
-
-def _split_numbers(path: Path) -> list[tuple[int, int, str]]:
-    """Return a key by which session_2 comes before session_10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
