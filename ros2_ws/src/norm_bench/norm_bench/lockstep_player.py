@@ -142,7 +142,7 @@ class LockstepPlayer:
         self._received: Counter[str] = Counter()
         for topic, record_type in OUTPUT_TOPICS.items():
             self._node.create_subscription(
-                record_class(record_type), topic, self._make_printer(topic, record_type), EVENTS
+                record_class(record_type), topic, partial(self._on_output, topic, record_type), EVENTS
             )
         self._replies_at_start: dict[str, DrainReport] = {}
         self._statuses: dict[str, MonitorStatus] = {}
@@ -324,12 +324,9 @@ class LockstepPlayer:
             self._statuses[status.node] = status
             self._print_line(full_topic(STATUS_TOPIC), to_plain(status))
 
-    def _make_printer(self, topic: str, record_type: type) -> Callable[[Any], None]:
-        def print_message(message: Any) -> None:
-            self._received[topic] += 1
-            self._print_line(topic, to_plain(from_ros(record_type, message)))
-
-        return print_message
+    def _on_output(self, topic: str, record_type: type, message: Any) -> None:
+        self._received[topic] += 1
+        self._print_line(topic, to_plain(from_ros(record_type, message)))
 
     def _print_line(self, topic: str, content: dict[str, Any]) -> None:
         """Print one line. `at_ns` is the position in the bag at that moment."""

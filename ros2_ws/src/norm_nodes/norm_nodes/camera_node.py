@@ -16,7 +16,6 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.records.topics import FRAMES_TOPIC, PRESENCE_TOPIC
-from norm_core.runtime.config import LIVE
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import LASTS_S, CameraFault, format_advice
@@ -25,7 +24,7 @@ from norm_monitor.senses.camera.picture import make_picture, parse_picture
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_nodes.base.convert import to_ros
 from norm_nodes.base.endpoint import EVENTS, SENSOR
-from norm_nodes.base.norm_node import NodeConfig, NormNode
+from norm_nodes.base.norm_node import STALE_AFTER_S, NodeConfig, NormNode
 from norm_nodes.hri_faces import HriFaces
 from norm_nodes.tracked_ids import HUMANS_PATTERN
 
@@ -40,13 +39,7 @@ class CameraNodeConfig(NodeConfig, FrameConfig):
     transport: Literal["compressed", "raw"] = Field(
         default="compressed", description="compressed (CompressedImage) or raw (Image)"
     )
-    stale_after_s: float = Field(
-        default=3.0,
-        ge=0,
-        le=600,
-        description="time without a message until the input is stale; 0 for never",
-        json_schema_extra=LIVE,
-    )
+    stale_after_s: float = STALE_AFTER_S
     stamp_offset_ms: int = Field(
         default=0, ge=-2000, le=2000, description="milliseconds to add to the stamps of pictures"
     )

@@ -6,11 +6,10 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.records.topics import ROBOT_SPEECH_TOPIC
-from norm_core.runtime.config import LIVE
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
-from norm_nodes.base.norm_node import NodeConfig
+from norm_nodes.base.norm_node import STALE_AFTER_S, NodeConfig
 from norm_nodes.tracked_ids import HUMANS_PATTERN, SPEECH_TYPE
 
 
@@ -93,13 +92,7 @@ class EarsConfig(NodeConfig):
     partial_every_s: float = Field(
         2.0, ge=0, le=30, description="interval of partial results during speech; 0 for none"
     )
-    stale_after_s: float = Field(
-        3.0,
-        ge=0,
-        le=600,
-        description="time without a message until the input is stale; 0 for never",
-        json_schema_extra=LIVE,
-    )
+    stale_after_s: float = STALE_AFTER_S
 
     @field_validator("publish_hri")
     @classmethod

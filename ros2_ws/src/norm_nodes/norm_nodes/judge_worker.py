@@ -40,29 +40,23 @@ class JudgeWorker:
                 continue
             clock = self._node.clock
             deadline = Deadline(clock, clock.now_ns() + s_to_ns(self._node.config.judge.deadline_s))
+            answer = self._answer(request, deadline)
+            kind = "judge_note" if isinstance(answer, NoteAnswer) else "judge"
+            self._node.health_log.count(f"{kind}_{answer.outcome}")
+            self._answers.put_order(answer)
+            if isinstance(answer, UnitJudgement):
+                self._state_failure(answer)
+
+    def _answer(self, request: UnitView | NoteRequest, deadline: Deadline) -> UnitJudgement | NoteAnswer:
+        try:
             if isinstance(request, NoteRequest):
-                note = self._write_note(request, deadline)
-                self._node.health_log.count(f"judge_note_{note.outcome}")
-                self._answers.put_order(note)
-            else:
-                judgement = self._judge_unit(request, deadline)
-                self._node.health_log.count(f"judge_{judgement.outcome}")
-                self._answers.put_order(judgement)
-                self._state_failure(judgement)
-
-    def _judge_unit(self, view: UnitView, deadline: Deadline) -> UnitJudgement:
-        try:
-            return self._judge.judge(view, deadline)
-        except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
+                return self._judge.write_note(request, deadline)
+            return self._judge.judge(request, deadline)
+        except Exception as error:  # noqa: BLE001  one unit or note that the judge fails at must not end it
             self._node.get_logger().error(traceback.format_exc())
-            return UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
-
-    def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
-        try:
-            return self._judge.write_note(request, deadline)
-        except Exception as error:  # noqa: BLE001  one note that the judge fails at must not end it
-            self._node.get_logger().error(traceback.format_exc())
-            return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
+            if isinstance(request, NoteRequest):
+                return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
+            return UnitJudgement(unit=request.unit, outcome=Outcome.FAILED, reason=repr(error))
 
     def _state_failure(self, judgement: UnitJudgement) -> None:
         """State why a unit got no judgement, at once; clear that after the next that does."""

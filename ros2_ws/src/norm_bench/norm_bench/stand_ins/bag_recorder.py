@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -144,7 +145,7 @@ class BagRecorder(NormNode[RecorderConfig]):
             self._topics[topic] = self.create_subscription(
                 message_class(declared.type_name),
                 topic,
-                self._make_callback(declared),
+                partial(self._queue_bytes, declared),
                 self._choose_qos(topic),
                 raw=True,
                 event_callbacks=self.make_loss_events(topic),
@@ -166,12 +167,9 @@ class BagRecorder(NormNode[RecorderConfig]):
             durability=DurabilityPolicy.TRANSIENT_LOCAL if is_latched else DurabilityPolicy.VOLATILE,
         )
 
-    def _make_callback(self, topic: BagTopic) -> Any:
-        def queue_bytes(data: bytes) -> None:
-            if self.is_active and self._queue:
-                self._queue.put((topic, bytes(data), self.clock.now_ns()))
-
-        return queue_bytes
+    def _queue_bytes(self, topic: BagTopic, data: bytes) -> None:
+        if self.is_active and self._queue:
+            self._queue.put((topic, bytes(data), self.clock.now_ns()))
 
     def _write(self, queue: BoundedQueue[_Entry], writer: BagWriter) -> None:
         while not queue.is_drained():

@@ -18,7 +18,7 @@ from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.health.counters import describe_parity
 from norm_core.health.node_watch import release_freed_memory
 from norm_core.records.status import Health, MonitorStatus, NodeState
-from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.config import LIVE, Config, ConfigError
 from norm_nodes.base import parameters
 from norm_nodes.base.bond import Bond
 from norm_nodes.base.endpoint_node import EndpointNode
@@ -38,6 +38,15 @@ class NodeConfig(Config):
         description="whether a lifecycle manager such as Nav2's notices by a bond (bond_core) that the node has died",
     )
 
+
+# A parameter of nodes that read a stream.
+STALE_AFTER_S: Any = Field(
+    default=3.0,
+    ge=0,
+    le=600,
+    description="time without a message until the input is stale; 0 for never",
+    json_schema_extra=LIVE,
+)
 
 C = TypeVar("C", bound=Config)
 
