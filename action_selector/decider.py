@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
 from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, build_candidates
@@ -112,7 +113,8 @@ class Decider:
         skills = [skill.action for skill in self._catalogue.skills] if self._catalogue else []
         rule_actions = [rule.never for rule in self._rules.hard]
         rule_actions += [text for rule in self._rules.rules for text in (rule.do, rule.dont)]
-        encode_ahead(self._sentences, ("", *norms.list_norm_texts(), *skills, *situations))
+        norm_texts = chain.from_iterable(norms.EXAMPLES.values())
+        encode_ahead(self._sentences, ("", *norm_texts, *skills, *situations))
         compare_actions(self._sentences, skills or [""], rule_actions)
         if self._reader:
             # Each decision without the reader says so.

@@ -18,11 +18,6 @@ EXAMPLES: dict[Norm, tuple[str, ...]] = {
 }
 
 
-def list_norm_texts() -> list[str]:
-    """List the example actions of all categories."""
-    return [text for examples in EXAMPLES.values() for text in examples]
-
-
 @record
 class Resolution:
     """The candidate that the order of norms prefers, or None, and the norms that gave way."""

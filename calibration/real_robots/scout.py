@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def _timed_turns(rows: Sequence[Json], onsets_ns: Sequence[int]) -> Iterator[Tim
 
 def read_rows(session: Json) -> list[Json]:
     """Return the rows with a time and words, by time, without marks in angle brackets."""
-    timed = sorted((row for row in session["turns"] if row["at_s"] is not None), key=_at_s)
+    timed = sorted((row for row in session["turns"] if row["at_s"] is not None), key=itemgetter("at_s"))
     return [{**row, "text": text} for row in timed if (text := _words(row["text"]))]
 
 
@@ -169,10 +170,6 @@ def shares_words(row: Json, then: Json) -> bool:
     """Whether most words of a later row stand in an earlier one."""
     words = set(normalize(then["text"]))
     return len(words) > 1 and len(words & set(normalize(row["text"]))) >= _SAME_SHARE * len(words)
-
-
-def _at_s(turn: Json) -> float:
-    return float(turn["at_s"])
 
 
 def _words(text: str) -> str:

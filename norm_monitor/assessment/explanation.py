@@ -221,16 +221,12 @@ def _word_rationale(measured: MeasuredUnit, is_error: bool, about: Attribute) ->
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if is_error else 'let'} the person finish {quote(turn)}."
     reads_as = (_FAULTS if is_error else _MERITS)[about]
-    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and _is_in_company(measured):
+    is_in_company = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and is_in_company:
         reads_as = _IN_COMPANY[is_error]
     at_once = "" if measured.settled else " at once, before any answer,"
     context = f", given {quote(measured.turns_on)}" if is_error and measured.turns_on else ""
     return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{context}."
-
-
-def _is_in_company(measured: MeasuredUnit) -> bool:
-    """Whether several people were heard or seen."""
-    return max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
 
 
 def word_correction(

@@ -217,11 +217,6 @@ def _is_asking(sentence: str) -> bool:
     return re.match(_QUESTION_OPENERS, " ".join(tokens(sentence))) is not None and sentence.rstrip()[-1:] not in "!"
 
 
-def is_remark(question: str) -> bool:
-    """Whether a question is a remark that needs no answer, such as "isn't it lovely?"."""
-    return _REMARK.match(_join_tokens(question)) is not None
-
-
 def is_warning(text: str) -> bool:
     """Whether a turn only warns of danger, and so may cut in."""
     if word_count(text) > _MAX_SHORT_WORDS:
@@ -339,7 +334,7 @@ def has_open_question(text: str) -> bool:
     """Whether a question is open: it ends the text, or is more than a short echo of the robot."""
     question = find_last_question(text)
     is_open = bool(question) and (question == sentences(text)[-1] or word_count(question) > _MAX_ECHO_WORDS)
-    return is_open and not is_remark(question)
+    return is_open and not _REMARK.match(_join_tokens(question))  # such as "isn't it lovely?", which needs no answer
 
 
 def _has_match(english: re.Pattern[str], chinese: re.Pattern[str], text: str) -> bool:

@@ -50,13 +50,6 @@ class UnitCollector:
         return ()
 
 
-def format_outcomes(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
-    """Summarize the outcomes of questions, with the three most frequent reasons for no answer, as lines."""
-    words = ", ".join(f"{number} {to_words(outcome)}" for outcome, number in outcomes.items())
-    named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
-    return [f"the judge's answers: {count}, {words or 'none asked'}", *named]
-
-
 class JudgeStandIn:
     """Ask a judge about each due unit. Its answers count as immediate; `spent_s` holds the real time."""
 
@@ -85,8 +78,10 @@ class JudgeStandIn:
                 yield from monitor.take_note(judge.write_note(request, deadline))
 
     def summary(self) -> list[str]:
-        """Summarize the outcomes of the questions, as lines."""
-        return format_outcomes(count_of(len(self.spent_s), "moment"), self.outcomes, self.reasons)
+        """Summarize the outcomes of the questions, with the three most frequent reasons for no answer, as lines."""
+        words = ", ".join(f"{number} {to_words(outcome)}" for outcome, number in self.outcomes.items())
+        named = [f"{count_of(number, 'time')}: {reason}" for reason, number in self.reasons.most_common(3)]
+        return [f"the judge's answers: {count_of(len(self.spent_s), 'moment')}, {words or 'none asked'}", *named]
 
     def count_late(self, deadline_ns: int) -> int:
         """Return how many units took longer than a live monitor would wait."""

@@ -49,7 +49,7 @@ def claim_domain() -> Iterator[int]:
 def _lock_domain() -> Iterator[int]:
     """Yield a domain while its lock is held. Raises NoDomainError if every domain is in use."""
     # The domain that was left the longest ago comes first, because nodes of a killed run take a moment to end.
-    paths = [(domain, _lock_path(domain)) for domain in DOMAINS]
+    paths = [(domain, Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")) for domain in DOMAINS]
     for domain, path in sorted(paths, key=lambda pair: pair[1].stat().st_mtime if pair[1].exists() else 0.0):
         # Reading suffices: another user may have made the file, and let nobody else write.
         with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
@@ -64,10 +64,6 @@ def _lock_domain() -> Iterator[int]:
                     os.utime(path)
             return
     raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
-
-
-def _lock_path(domain: int) -> Path:
-    return Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
 
 
 def has_room() -> bool:

@@ -213,7 +213,9 @@ class SessionTimeline:
     def note(self, text: str) -> None:
         """Add a remark for the viewer, such as an input that is missing and the remedy."""
         with self._changed:
-            self._add_note(text)
+            if text not in self._notes and len(self._notes) < MAX_NOTES:
+                self._notes.append(text)
+                self._change()
 
     def add_review(self, review: Item) -> None:
         """Add a verdict on a flag that is shown."""
@@ -274,11 +276,6 @@ class SessionTimeline:
     def _is_timed_out(self, changed: Callable[[], bool], wait_s: float) -> bool:
         """Wait for a change. Return whether none came."""
         return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
-
-    def _add_note(self, text: str) -> None:
-        if text not in self._notes and len(self._notes) < MAX_NOTES:
-            self._notes.append(text)
-            self._change()
 
     def _change(self) -> None:
         """Count a change that is sent at once, and wake the viewers."""

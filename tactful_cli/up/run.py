@@ -47,7 +47,8 @@ class RuntimeSettings:
 
     def keeping(self, node: str) -> str:
         """Say what a node that starts again keeps; nothing if nothing was set."""
-        return f"{node}: keeps {_listed(self._set[node])}; {self._remedy}" if self._set.get(node) else ""
+        remedy = f"write it into {self._profile.source} to keep it after up ends"
+        return f"{node}: keeps {_listed(self._set[node])}; {remedy}" if self._set.get(node) else ""
 
     def drop(self, nodes: Iterable[str]) -> str:
         """Forget what was set of nodes that refuse to start so; say what is lost, or nothing."""
@@ -60,10 +61,6 @@ class RuntimeSettings:
         for node in nodes:
             parameters[node] = merged(parameters[node], self._set.get(node, {}))
         replace(self._profile, parameters=parameters).write_parameters(nodes, path)
-
-    @property
-    def _remedy(self) -> str:
-        return f"write it into {self._profile.source} to keep it after up ends"
 
 
 def merged(parameters: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
