@@ -106,3 +106,11 @@ def _predict(
 
 def _make_prediction(target: Target, chosen: tuple[int, ...]) -> Prediction:
     return Prediction(id=target.id, task=target.task, outcome=Outcome.ANSWERED, chosen=chosen)
+
+
+# The controls of a suite whose options are labels.
+LABEL_CONTROLS = {
+    "most frequent": make_fixed_control(choose_most_frequent),
+    "prior": make_drawn_control(draw_by_rate),
+    "uniform": score_uniform_choice,
+}

@@ -22,13 +22,7 @@ from sim_replays.items.clip import Shot
 from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order, set_times
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, Target, find_first_pick, find_picks
-from sim_replays.suites.controls import (
-    choose_most_frequent,
-    draw_by_rate,
-    make_drawn_control,
-    make_fixed_control,
-    score_uniform_choice,
-)
+from sim_replays.suites.controls import LABEL_CONTROLS
 from sim_replays.suites.hsri_segments import (
     CHOICES,
     FILE,
@@ -249,11 +243,7 @@ SUITE = Suite(
     read_targets=lambda path, _: make_targets(draw_questions(read(path))),
     make_items=make_items,
     compute_figures=compute_figures,
-    controls={
-        "most frequent": make_fixed_control(choose_most_frequent),
-        "prior": make_drawn_control(draw_by_rate),
-        "uniform": score_uniform_choice,
-    },
+    controls=LABEL_CONTROLS,
     bare_settings=(SegmentSetting.GIVEN, SegmentSetting.TEXT, SegmentSetting.BLIND),
     oracle_texts={SegmentSetting.GIVEN: "transcript", SegmentSetting.TEXT: "transcript"},
     emotion_tasks=("attributes", "multi"),

@@ -22,13 +22,7 @@ from sim_replays.items.dataset_files import read_annotations
 from sim_replays.items.item_bag import list_clip_shots, make_utterance, set_order
 from sim_replays.items.run_config import RunConfig, RunItem, RunItems
 from sim_replays.items.target import Predictions, Target, find_first_pick
-from sim_replays.suites.controls import (
-    choose_most_frequent,
-    draw_by_rate,
-    make_drawn_control,
-    make_fixed_control,
-    score_uniform_choice,
-)
+from sim_replays.suites.controls import LABEL_CONTROLS
 from sim_replays.suites.suite import ParsedReply, ReplyParser, Suite, read_json_object
 
 FILE = "annotations.jsonl"
@@ -291,11 +285,7 @@ SUITE = Suite(
     read_targets=lambda path, _: make_targets(read(path)),
     make_items=make_items,
     compute_figures=compute_figures,
-    controls={
-        "most frequent": make_fixed_control(choose_most_frequent),
-        "prior": make_drawn_control(draw_by_rate),
-        "uniform": score_uniform_choice,
-    },
+    controls=LABEL_CONTROLS,
     bare_settings=(NormSetting.GIVEN, NormSetting.TEXT, NormSetting.BLIND),
     reply_parsers=REPLY_PARSERS,
     max_tries=3,
