@@ -26,15 +26,9 @@ READABLE = {Basis.WORDING, Basis.UNDERSTANDING}
 
 def measure(folder: Annotated[Path, typer.Argument(help="Folder of encounters.")]) -> None:
     """Print how many bad turns the check advises against, and how many of encounters without an error."""
-    check, bad, caught, turns, advised, false_alarms, harmless_s = (
-        UtteranceCheck(EncoderMatcher.shipped()),
-        0,
-        0,
-        0,
-        0,
-        0,
-        0.0,
-    )
+    check = UtteranceCheck(EncoderMatcher.shipped())
+    turns = bad = advised = caught = false_alarms = 0
+    harmless_s = 0.0
     for encounter in load_folder(folder):
         entries, truth = make_script_records(encounter)
         has_errors = any(event.polarity is Polarity.ERROR for event in truth.events)
