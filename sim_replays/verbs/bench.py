@@ -117,6 +117,13 @@ def monitor(  # noqa: PLR0917
     ] = None,
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns.")] = 0,
+    sound: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Hear synthetic voices speak the script (needs flite), and keep what was heard in this folder.",
+        ),
+    ] = None,
     model: Annotated[str, typer.Option(help="Model of a judge; shows what it adds to the cues.")] = "",
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
@@ -125,7 +132,7 @@ def monitor(  # noqa: PLR0917
     """Compare the monitor's flags on scripted encounters with the labels and with flags at random."""
     if split and folder:
         raise TactfulError("--split and --encounters: exclude each other; give one")
-    bench_input = monitor_bench.BenchInput(split=split, folder=folder, limit=limit, seed=seed)
+    bench_input = monitor_bench.BenchInput(split=split, folder=folder, limit=limit, seed=seed, heard=sound)
     if ask_later:
         later = LaterJudge(ask_later, answers, model or JUDGE)
         monitor_bench.write_questions(bench_input, later)

@@ -22,7 +22,9 @@ from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import encounters, load_folder
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
+from norm_monitor.monitor import MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.monitor_bench.event_metrics import (
     TOLERANCE_S,
     Bounds,
@@ -33,7 +35,7 @@ from sim_replays.monitor_bench.event_metrics import (
     draw_prior_alarms,
     score_encounters,
 )
-from sim_replays.monitor_bench.script_driver import monitor_script
+from sim_replays.monitor_bench.script_driver import BenchSource, monitor_script, run_monitor, sense_encounter
 from tactful_cli.console import err, print_json, print_table, show
 from tactful_cli.flags import LaterJudge
 
@@ -151,6 +153,7 @@ class BenchInput:
     folder: Path | None = None
     limit: int = 0  # 0: all
     seed: int = 0
+    heard: Path | None = None  # folder of what the senses heard; None: the script's words
 
     @property
     def name(self) -> str:
@@ -218,6 +221,7 @@ def evaluate(
             "folder": str(talks.folder) if talks.folder else None,
             "encounters": len(chosen),
             "table": ThresholdTable.shipped().version,
+            "source": BenchSource.AUDIO if talks.heard else BenchSource.SCRIPT,
             "reader": meaning.has_reader,
             "tolerance_s": TOLERANCE_S,
             **scores,
@@ -269,8 +273,15 @@ def _run_monitor(
     about = " and a judge" if attend_of else f", {sensitivity}"
     per_hour = NO_CEILING if attend_of else 0.0
     attend_of = attend_of or (lambda encounter: attend_nothing)
-    followed = track(chosen, f"running the monitor{about}", console=err)
-    return [
-        monitor_script(encounter, meaning, table, talks.seed, attend_of(encounter), per_hour, fusion=fusion)
-        for encounter in followed
-    ]
+    recognizer = Whisper(WhisperConfig()) if talks.heard else None
+
+    def run(encounter: Encounter) -> EventSession:
+        attend = attend_of(encounter)
+        if not (talks.heard and recognizer):
+            return monitor_script(encounter, meaning, table, talks.seed, attend, per_hour, fusion=fusion)
+        sensed = sense_encounter(encounter, talks.heard, recognizer, talks.seed)
+        config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=per_hour, fusion=fusion)
+        given = ((record.at_ns, record.entry) for record in sensed.given)
+        return run_monitor(given, sensed.truth, config, meaning, table, attend)
+
+    return [run(encounter) for encounter in track(chosen, f"running the monitor{about}", console=err)]

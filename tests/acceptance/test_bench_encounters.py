@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from norm_core.records.json_codec import to_json
+from norm_core.records.presence import Presence
+from norm_core.streams.watermarks import UTTERANCES
+from norm_monitor.encounters.library import load_folder
+from sim_replays.monitor_bench.script_driver import SensedEncounter, TimedRecord, make_script_records
 from tests.command_line import tactful
 
 LATE_ANSWER = """
@@ -92,6 +97,17 @@ def test_a_folder_is_measured_beside_baselines(folder: Path) -> None:
     flags = [by_sensitivity[name]["errors"]["flags"] for name in ("quiet", "balanced", "keen")]
     assert flags == sorted(flags)
     assert found["baselines"]["prior"]["errors"]["events"] == 1
+
+
+def test_what_was_heard_is_measured_in_place_of_the_script(folder: Path, tmp_path: Path) -> None:
+    for encounter in load_folder(folder):  # heard before, and nobody spoke
+        records, truth = make_script_records(encounter)
+        given = [TimedRecord(at_ns=at_ns, entry=one) for at_ns, one in records if isinstance(one, Presence)]
+        heard = SensedEncounter(truth=truth, sources=(UTTERANCES,), given=tuple(given))
+        (tmp_path / f"{encounter.id}_0.json").write_text(to_json(heard), encoding="utf-8")
+    heard_scores, scripted = measured("--encounters", folder, "--sound", tmp_path), measured("--encounters", folder)
+    assert (heard_scores["source"], scripted["source"]) == ("audio", "script")
+    assert (heard_scores["errors"]["recall"], scripted["errors"]["recall"]) == (0.0, 100.0)
 
 
 def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
