@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -164,4 +165,7 @@ PAGES = {"ros_api": generate_ros_api, "parameters": generate_parameters}
 
 
 if __name__ == "__main__":
-    print(*PAGES[sys.argv[1]](), sep="\n")
+    # The page alone goes to standard output, where the middleware would complain too.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as page:
+        os.dup2(2, 1)
+        print(*PAGES[sys.argv[1]](), sep="\n", file=page)

@@ -41,10 +41,12 @@ class JudgeWorker:
             clock = self._node.clock
             deadline = Deadline(clock, clock.now_ns() + s_to_ns(self._node.config.judge.deadline_s))
             answer = self._answer(request, deadline)
-            kind = "judge_note" if isinstance(answer, NoteAnswer) else "judge"
-            self._node.health_log.count(f"{kind}_{answer.outcome}")
-            self._answers.put_order(answer)
-            if isinstance(answer, UnitJudgement):
+            if isinstance(answer, NoteAnswer):
+                self._node.health_log.count(f"judge_note_{answer.outcome}")
+                self._answers.put_order(answer)
+            else:
+                self._node.health_log.count(f"judge_{answer.outcome}")
+                self._answers.put_order(answer)
                 self._state_failure(answer)
 
     def _answer(self, request: UnitView | NoteRequest, deadline: Deadline) -> UnitJudgement | NoteAnswer:
