@@ -62,7 +62,7 @@ def measure(  # noqa: PLR0917
         raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
     sizes = {TalkReader.open(folder, verify=False).manifest.size for folder in readers or ()}
     if len(sizes) > 1:
-        raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
+        raise TactfulError(f"--reader: {' and '.join(sorted(sizes))}: name readers of one size")
     readers_by_writer = find_readers_by_writer(readers or ())
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
     chosen = [

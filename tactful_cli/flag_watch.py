@@ -185,7 +185,7 @@ class WatchOptions:
             metavar="SECONDS",
             min=0,
             max=120,
-            help="Silence of the robot that counts as an error, whatever was said; 0: as fitted.",
+            help="Silence of the robot, from 2 s on, that counts as an error, whatever was said; 0: as fitted.",
         ),
     ] = 0.0
 

@@ -37,7 +37,7 @@ VERBS = {
     "test": "tactful_cli.tests",
 }
 # The verbs whose results the talk reader improves. A checkout's set-up makes it; a package, the first of these verbs.
-READING = {"demo", "flags", "hear", "mcp", "up", "view", "study add", "bench monitor"}
+READING = {"demo", "flags", "mcp", "up", "view", "study add", "bench monitor"}
 HELP = ("-h", "--help")
 
 

@@ -49,8 +49,8 @@ class FusionConfig(Config):
         default=0.0,
         ge=0,
         le=120,
-        description="seconds of silence after a person's words that count as an error; 0 leaves it to the fitted "
-        "weights, by which four seconds after a question or request count unless the robot reports its work",
+        description="seconds of silence after a person's words that count as an error, from two on; 0 leaves it to the "
+        "fitted weights",
     )
     weights: str = Field(
         default="",

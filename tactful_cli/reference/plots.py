@@ -113,7 +113,9 @@ def _lines(content: dict[str, Any], runs: dict[str, Any]) -> Iterator[str]:
         ]
         path = " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="2"/>'
-        for x, y in points:
+        for place_of, (x, y) in enumerate(points):
+            if place_of == 1 or len(points) == 1:  # balanced
+                yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="9" fill="none" stroke="{color}" stroke-width="2"/>'
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{color}"/>'
         yield f'<circle cx="545" cy="{75 + 26 * index}" r="5" fill="{color}"/>'
         yield f'<text x="558" y="{80 + 26 * index}">{escape(label)}</text>'

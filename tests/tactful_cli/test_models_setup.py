@@ -86,6 +86,6 @@ def test_only_verbs_that_run_the_monitor_make_the_reader_in_a_package(monkeypatc
     for line in ("flags bag", "study add zoo bag", "bench monitor", "view"):
         main.provide_reader_first(line.split())
     assert calls == ["made"] * 4
-    for line in ("", "study status zoo", "bench run egonormia", "flags --help"):
+    for line in ("", "study status zoo", "bench run egonormia", "flags --help", "hear bag"):
         main.provide_reader_first(line.split())
     assert calls == ["made"] * 4
