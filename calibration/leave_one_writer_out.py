@@ -30,7 +30,7 @@ from norm_monitor.encounters.encounter import Encounter, make_talk_name
 from norm_monitor.encounters.library import Truth, encounters, load_folder
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.replay.judge_stand_in import JudgeStandIn
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from scoring.f1 import f1_score
 from scoring.intervals import draw_clusters, percentile_interval
 from scoring.probabilities import expected_calibration_error
@@ -45,6 +45,7 @@ from sim_replays.monitor_bench.event_metrics import (
     score_encounters,
 )
 from sim_replays.monitor_bench.script_driver import make_script_records, sense_encounter
+from tactful_cli.flag_watch import load_whisper
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"
@@ -311,11 +312,6 @@ def _shared(reader: str = NO_READER) -> tuple[EncoderMatcher, ThresholdTable]:
     return EncoderMatcher.shipped(reader, remembered=50_000), ThresholdTable.shipped()
 
 
-@cache
-def _recognizer() -> Whisper:
-    return Whisper(WhisperConfig())
-
-
 def _collect_one(
     talk: int,
     source: EncounterSource,
@@ -327,9 +323,8 @@ def _collect_one(
     name = make_talk_name(source.encounter)
     attend = JudgeStandIn(RecordedJudge(name, answers[name]), WallClock()) if name in answers else None
     if source.by_sound:
-        sensed = sense_encounter(source.encounter, cache_folder, _recognizer())
-        given = tuple((sensed_entry.at_ns, sensed_entry.entry) for sensed_entry in sensed.given)
-        labelled = LabelledRecords(given=given, sources=sensed.sources, truth=sensed.truth)
+        sensed = sense_encounter(source.encounter, cache_folder, load_whisper(WhisperConfig()))
+        labelled = LabelledRecords(given=sensed.records, sources=sensed.sources, truth=sensed.truth)
     else:
         entries, truth = make_script_records(source.encounter)
         labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)

@@ -71,6 +71,11 @@ class SensedEncounter:
     sources: tuple[str, ...]
     given: tuple[TimedRecord, ...]
 
+    @property
+    def records(self) -> tuple[tuple[int, Entry], ...]:
+        """Each record with its arrival time, as the monitor takes it."""
+        return tuple((timed.at_ns, timed.entry) for timed in self.given)
+
 
 def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, seed: int = 0) -> SensedEncounter:
     """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""

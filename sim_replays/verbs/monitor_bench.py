@@ -24,7 +24,7 @@ from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import MonitorConfig
 from norm_monitor.replay.judge_stand_in import Attend, JudgeStandIn, attend_nothing
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.event_metrics import (
     TOLERANCE_S,
     Bounds,
@@ -37,6 +37,7 @@ from sim_replays.monitor_bench.event_metrics import (
 )
 from sim_replays.monitor_bench.script_driver import BenchSource, monitor_script, run_monitor, sense_encounter
 from tactful_cli.console import err, print_json, print_table, show
+from tactful_cli.flag_watch import load_whisper
 from tactful_cli.flags import LaterJudge
 
 DEFAULT_SPLIT = "development"
@@ -273,15 +274,13 @@ def _run_monitor(
     about = " and a judge" if attend_of else f", {sensitivity}"
     per_hour = NO_CEILING if attend_of else 0.0
     attend_of = attend_of or (lambda encounter: attend_nothing)
-    recognizer = Whisper(WhisperConfig()) if talks.heard else None
 
     def run(encounter: Encounter) -> EventSession:
         attend = attend_of(encounter)
-        if not (talks.heard and recognizer):
+        if not talks.heard:
             return monitor_script(encounter, meaning, table, talks.seed, attend, per_hour, fusion=fusion)
-        sensed = sense_encounter(encounter, talks.heard, recognizer, talks.seed)
+        sensed = sense_encounter(encounter, talks.heard, load_whisper(WhisperConfig()), talks.seed)
         config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=per_hour, fusion=fusion)
-        given = ((record.at_ns, record.entry) for record in sensed.given)
-        return run_monitor(given, sensed.truth, config, meaning, table, attend)
+        return run_monitor(sensed.records, sensed.truth, config, meaning, table, attend)
 
     return [run(encounter) for encounter in track(chosen, f"running the monitor{about}", console=err)]
