@@ -120,12 +120,13 @@ def test_ears_read_speech_requests_and_audio_info(  # noqa: PLR0917
     # Neither rate nor channels are given but by the AudioInfo.
     ears = {"audio_type": f"audio_common_msgs/msg/{kind}", "audio_info_topic": "/audio_info", "channel": 1}
     ears |= {"robot_speech_topic": "/said"}
-    session.play(bag, ears, lambda: len(session.finals) == 2, "two utterances")
-    # By arrival, a busy machine may leave it open who spoke.
-    unsure = {Speaker.UNKNOWN} if timing is Timing.ARRIVAL else set()
-    first, second = (u.speaker for u in session.finals)
-    assert first in {Speaker.ROBOT} | unsure
-    assert second in {Speaker.USER} | unsure
+    speakers: list[Speaker] = []
+    for count in (2, 4, 6):
+        session.play(bag, ears, lambda count=count: len(session.finals) == count, "two utterances")
+        speakers = [u.speaker for u in session.finals[-2:]]
+        if timing is Timing.SOURCE or Speaker.UNKNOWN not in speakers:
+            break  # by arrival, a busy machine may leave it open who spoke
+    assert speakers == [Speaker.ROBOT, Speaker.USER]
     assert {u.timing for u in session.finals} == {timing}
 
 
